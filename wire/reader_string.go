@@ -1,0 +1,171 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+)
+
+// line reads up to the line break, which is no part of the result. The result
+// is good until the next read.
+func (r *Reader) line() ([]byte, error) {
+	limit := min(maxLine, r.limits.Bulk)
+	line, err := r.src.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		line, err = r.longLine(line, limit)
+	}
+	r.off += int64(len(line))
+	if err != nil {
+		return nil, cut(err)
+	}
+	text, ended := bytes.CutSuffix(line, []byte("\r\n"))
+	switch {
+	case !ended || bytes.IndexByte(text, '\r') >= 0:
+		return nil, r.broken("a line that is broken otherwise than by CR LF")
+	case len(text) > limit:
+		return nil, r.broken("a line of more than %d bytes", limit)
+	}
+	return text, nil
+}
+
+// longLine goes on with a line that does not fit in the buffer.
+func (r *Reader) longLine(start []byte, limit int) ([]byte, error) {
+	line := bytes.Clone(start)
+	for len(line) <= limit {
+		part, err := r.src.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+	return nil, r.broken("a line of more than %d bytes", limit)
+}
+
+// bulk reads a string whose length the header tells.
+func (r *Reader) bulk(t byte, line []byte) (Value, bool, error) {
+	if t == '$' && string(line) == "-1" {
+		return r.scalar(Value{})
+	}
+	var s string
+	var err error
+	if t == '$' && string(line) == "?" {
+		s, err = r.chunks()
+	} else {
+		s, err = r.sized(line, 0)
+	}
+	if err != nil {
+		return Value{}, false, err
+	}
+	switch t {
+	case '!':
+		return r.scalar(Value{Kind: BulkError, Str: s})
+	case '=':
+		if len(s) < 4 || s[3] != ':' {
+			return Value{}, false, r.broken("a verbatim string that starts with %.8q and not with its format", s)
+		}
+		return r.scalar(Value{Kind: Verbatim, Format: [3]byte{s[0], s[1], s[2]}, Str: s[4:]})
+	default:
+		return r.scalar(Value{Kind: BulkString, Str: s})
+	}
+}
+
+// sized reads as many bytes as the header says. Before is how many bytes the
+// same string has had.
+func (r *Reader) sized(header []byte, before int) (string, error) {
+	n, ok := digits(header)
+	switch {
+	case !ok:
+		return "", r.broken("%.32q is no length", header)
+	case n > uint64(r.limits.Bulk-before):
+		return "", r.broken("a string of more than %d bytes", r.limits.Bulk)
+	case int(n)+before > r.limits.Frame-r.used-valueSize:
+		return "", r.broken("a frame of more than %d bytes", r.limits.Frame)
+	}
+	return r.payload(int(n))
+}
+
+// payload reads n bytes and the line break behind them.
+func (r *Reader) payload(n int) (string, error) {
+	if n > bufferSize-2 {
+		return r.longPayload(n)
+	}
+	b, err := r.src.Peek(n + 2)
+	if err != nil {
+		return "", cut(err)
+	}
+	if string(b[n:]) != "\r\n" {
+		return "", r.overrun(n)
+	}
+	s := text(b[:n])
+	r.off += int64(len(b))
+	_, err = r.src.Discard(len(b))
+	return s, err
+}
+
+// longPayload is payload for what does not fit in the buffer. Its room grows
+// with what arrives.
+func (r *Reader) longPayload(n int) (string, error) {
+	var s strings.Builder
+	if _, err := io.CopyN(&s, r.src, int64(n)); err != nil {
+		return "", cut(err)
+	}
+	var end [2]byte
+	if _, err := io.ReadFull(r.src, end[:]); err != nil {
+		return "", cut(err)
+	}
+	if string(end[:]) != "\r\n" {
+		return "", r.overrun(n)
+	}
+	r.off += int64(n) + 2
+	return s.String(), nil
+}
+
+func (r *Reader) overrun(n int) error {
+	return r.broken("a string of %d bytes without a line break behind it", n)
+}
+
+// chunks reads a streamed string.
+func (r *Reader) chunks() (string, error) {
+	var s strings.Builder
+	for {
+		t, err := r.src.ReadByte()
+		if err != nil {
+			return "", cut(err)
+		}
+		r.off++
+		if t != ';' {
+			return "", r.broken("%q where the next chunk of a streamed string was due", t)
+		}
+		line, err := r.line()
+		if err != nil {
+			return "", err
+		}
+		if string(line) == "0" { // it ends the string and has no payload
+			return s.String(), nil
+		}
+		chunk, err := r.sized(line, s.Len())
+		if err != nil {
+			return "", err
+		}
+		s.WriteString(chunk)
+	}
+}
+
+// text makes a string. The words that stand in nearly every frame of a
+// subscribed connection cost no memory.
+func text(b []byte) string {
+	switch string(b) {
+	case "message":
+		return "message"
+	case "subscribe":
+		return "subscribe"
+	case "unsubscribe":
+		return "unsubscribe"
+	case "OK":
+		return "OK"
+	default:
+		return string(b)
+	}
+}

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"net"
+	"time"
+)
+
+// Login is what a socket logs in with.
+type Login struct {
+	User, Password string
+}
+
+// Batch is what a socket's reader delivers: the frames that came together, and
+// the error that ended the socket behind them. Nothing follows an error.
+type Batch struct {
+	Frames []Value
+	Err    error
+}
+
+// Socket is one connection and the goroutine that reads it. It has one owner
+// at a time, who alone writes and closes; it never reconnects.
+type Socket struct {
+	// ID is the holder id. It belongs to the socket: with an id that outlives
+	// its socket, the ghost of a half-open link would count as a participant
+	// that has answered.
+	ID string
+	// Login is what AUTH says, kept up to date by the owner.
+	Login Login
+	// Rotated delivers new credentials; nil when they cannot change.
+	Rotated <-chan Login
+
+	conn   net.Conn
+	frames chan Batch
+	closed chan struct{}
+	after  func()
+	fresh  bool
+	until  time.Time // the deadline of writes
+}
+
+const (
+	// backlog is how many batches may wait for the owner. A reader that waits
+	// costs nothing but the server's patience.
+	backlog = 4
+	// batchSize bounds a batch.
+	batchSize = 64
+)
+
+// A write takes between writeMin and writeMax. Commands are small and the
+// kernel takes them at once, unless the link has been dead for megabytes; so
+// the deadline is set once for many writes.
+const (
+	writeMin = time.Second
+	writeMax = 5 * time.Second
+)
+
+// NewSocket takes over a connection and starts to read it. After, if not nil,
+// is called once when the socket is closed.
+func NewSocket(conn net.Conn, id string, login Login, after func()) *Socket {
+	s := &Socket{
+		ID: id, Login: login, conn: conn, after: after, fresh: true,
+		frames: make(chan Batch, backlog), closed: make(chan struct{}),
+	}
+	go s.read()
+	return s
+}
+
+func (s *Socket) read() {
+	r := NewReader(s.conn)
+	for {
+		b := readBatch(r)
+		select {
+		case s.frames <- b:
+		case <-s.closed:
+			return
+		}
+		if b.Err != nil {
+			return
+		}
+	}
+}
+
+// readBatch reads what has come together, so that the owner is woken once for
+// the replies of one write.
+func readBatch(r *Reader) (b Batch) {
+	v, err := r.Read()
+	for ok := true; ok && err == nil; {
+		b.Frames = append(b.Frames, v)
+		if len(b.Frames) == batchSize {
+			return b
+		}
+		v, ok, err = r.ReadBuffered()
+	}
+	b.Err = err
+	return b
+}
+
+// Frames delivers what the server sends, in order.
+func (s *Socket) Frames() <-chan Batch { return s.frames }
+
+// Fresh says whether nothing has been written yet.
+func (s *Socket) Fresh() bool { return s.fresh }
+
+// RemoteAddr is the server's address, as far as the connection knows one.
+func (s *Socket) RemoteAddr() string {
+	if addr := s.conn.RemoteAddr(); addr != nil {
+		return addr.String()
+	}
+	return ""
+}
+
+// Write writes commands. It does not wait for anything but the kernel.
+func (s *Socket) Write(p []byte) error {
+	s.fresh = false
+	if now := time.Now(); s.until.Sub(now) < writeMin {
+		s.until = now.Add(writeMax)
+		if err := s.conn.SetWriteDeadline(s.until); err != nil {
+			return err
+		}
+	}
+	_, err := s.conn.Write(p)
+	return err
+}
+
+// Quiet says whether the server has sent nothing since, not even its end.
+func (s *Socket) Quiet() bool { return len(s.frames) == 0 }
+
+// Close closes the connection. It must be called once, by the owner.
+func (s *Socket) Close() {
+	close(s.closed)
+	_ = s.conn.Close() // the lock is given up either way
+	if s.after != nil {
+		s.after()
+	}
+}
