@@ -1,0 +1,157 @@
+package actor
+
+import (
+	"time"
+
+	"github.com/tetherlock/tether/protocol"
+)
+
+// Effect is something that the machine wants to be done. Effects are plain
+// data and are performed in order; their results come back as inputs.
+type Effect interface{ effect() }
+
+// Effects on the socket.
+type (
+	// Dial asks for a socket: a clean idle one, or a new one.
+	Dial struct{ Dial int }
+	// CancelDial gives up the socket that Dial asked for.
+	CancelDial struct{}
+	// Send writes commands. All of one turn go out in one write.
+	Send struct{ Commands []Command }
+	// Drop closes the socket.
+	Drop struct{}
+	// Park hands the clean socket back for others to use.
+	Park struct{}
+	// Stop ends the loop. Nothing follows it.
+	Stop struct{}
+)
+
+// Effects that callers see.
+type (
+	// Grant answers an acquire with a hold.
+	Grant struct {
+		Call       Call
+		ID         string
+		RoundTrips int
+		Waited     time.Duration
+	}
+	// Refuse answers an acquire with an error.
+	Refuse struct {
+		Call    Call
+		Refusal Refusal
+	}
+	// Reclaim asks the host to take the grant back if nobody has received it.
+	Reclaim struct {
+		Call  Call
+		Cause error
+	}
+	// End ends the hold: lost, or given back when Loss is nil.
+	End struct{ Loss error }
+	// Released says that a hold which was given back has left the channel, or
+	// why that is not confirmed.
+	Released struct {
+		Hold Call
+		Err  error
+	}
+	// Notify tells an event.
+	Notify struct{ Event Event }
+)
+
+func (Dial) effect()       {}
+func (CancelDial) effect() {}
+func (Send) effect()       {}
+func (Drop) effect()       {}
+func (Park) effect()       {}
+func (Stop) effect()       {}
+func (Grant) effect()      {}
+func (Refuse) effect()     {}
+func (Reclaim) effect()    {}
+func (End) effect()        {}
+func (Released) effect()   {}
+func (Notify) effect()     {}
+
+// Why is the reason of a [Refusal].
+type Why uint8
+
+const (
+	// Contended is a try that met a holder.
+	Contended Why = iota + 1
+	// Inconclusive is a try that could not find out who is there in time.
+	Inconclusive
+	// Cancelled is an acquire whose context ended.
+	Cancelled
+	// Shut is an acquire on a lock that was closed.
+	Shut
+	// Broken is an acquire that ended with an error.
+	Broken
+)
+
+// Refusal says why an acquire got no hold.
+type Refusal struct {
+	Why Why
+	// Cause is what ended the context, or the error that ended the acquire.
+	Cause error
+	// Trouble is the last failed attempt, if nothing was heard since.
+	Trouble error
+	// Holders are the incompatible holders that were seen last.
+	Holders []protocol.Record
+	// Self says that this very lock holds.
+	Self bool
+	// Silent counts the participants that did not answer the last probe.
+	Silent int
+}
+
+// Event is something worth telling to whoever observes a lock.
+type Event interface{ event() }
+
+// The events.
+type (
+	// Attempting begins an attempt.
+	Attempting struct{}
+	// AttemptFailed is an attempt that ended with an error. Retry tells when
+	// the next one begins, 0 when there is none.
+	AttemptFailed struct {
+		Err   error
+		Retry time.Duration
+	}
+	// Waiting is an acquire that waits for others.
+	Waiting struct {
+		Holders []protocol.Record
+		Silent  int
+	}
+	// WonElection is a writer that goes next.
+	WonElection struct{}
+	// Demoted is a writer that gave its promotion up.
+	Demoted struct{}
+	// Granted is a new hold.
+	Granted struct {
+		ID         string
+		RoundTrips int
+		Waited     time.Duration
+	}
+	// Checked is the outcome of a health check that did not end the hold.
+	Checked struct {
+		RoundTrip time.Duration
+		Err       error
+	}
+	// Lost is a hold that ended without a release.
+	Lost struct {
+		ID  string
+		Err error
+	}
+	// GaveBack is a hold that was released. Err says why it is not confirmed.
+	GaveBack struct {
+		ID  string
+		Err error
+	}
+)
+
+func (Attempting) event()    {}
+func (AttemptFailed) event() {}
+func (Waiting) event()       {}
+func (WonElection) event()   {}
+func (Demoted) event()       {}
+func (Granted) event()       {}
+func (Checked) event()       {}
+func (Lost) event()          {}
+func (GaveBack) event()      {}

@@ -1,0 +1,127 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrClosed ends what was under way when a lock was closed.
+var ErrClosed = errors.New("tether: closed")
+
+// Kind says how a lock reacts to a [Fault].
+type Kind uint8
+
+const (
+	// Transient passes: the attempt is spent, the next one may succeed.
+	Transient Kind = iota + 1
+	// NotMaster is a node that is no master, or no longer. Dialling again may
+	// reach the new one.
+	NotMaster
+	// Unauthorized is a login that the server refused.
+	Unauthorized
+	// Denied is a command that the user may not run.
+	Denied
+	// Unsupported is a server that cannot do what the protocol needs.
+	Unsupported
+	// Rejected repeats identically however often it is tried.
+	Rejected
+)
+
+// Fault is an error of the server or of the connection to it.
+type Fault struct {
+	Kind Kind
+	// Command is the Redis command that failed, if one did.
+	Command string
+	// Message says what happened, in the server's words where it has any.
+	Message string
+	// Err is the cause, if it is an error of this side.
+	Err error
+}
+
+// Error says what happened.
+func (f *Fault) Error() string {
+	text := f.Message
+	if f.Err != nil {
+		text = f.Err.Error()
+		if f.Message != "" {
+			text = f.Message + ": " + text
+		}
+	}
+	if f.Command == "" {
+		return text
+	}
+	return f.Command + ": " + text
+}
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// terminal says whether another attempt is pointless.
+func terminal(err error) bool {
+	f, ok := errors.AsType[*Fault](err)
+	if !ok {
+		return false
+	}
+	switch f.Kind {
+	case Unauthorized, Denied, Unsupported, Rejected:
+		return true
+	case Transient, NotMaster:
+		return false
+	}
+	return false
+}
+
+// unauthorized says whether other credentials could help.
+func unauthorized(err error) bool {
+	f, ok := errors.AsType[*Fault](err)
+	return ok && f.Kind == Unauthorized
+}
+
+// transientCodes are the error codes of a server that cannot serve right now.
+var transientCodes = map[string]bool{
+	"LOADING": true, "READONLY": true, "MASTERDOWN": true, "BUSY": true, "OOM": true, "MISCONF": true,
+	"CLUSTERDOWN": true, "TRYAGAIN": true, "NOREPLICAS": true, "UNBLOCKED": true, "NOSCRIPT": true,
+}
+
+// replyFault reads an error reply.
+func replyFault(op Op, message string) *Fault {
+	code, rest, _ := strings.Cut(message, " ")
+	f := &Fault{Kind: Rejected, Command: op.String(), Message: message}
+	switch {
+	case transientCodes[code], strings.HasPrefix(rest, "max number of clients reached"):
+		f.Kind = Transient
+	case code == "NOPERM":
+		f.Kind = Denied
+	case code == "WRONGPASS", code == "NOAUTH", strings.HasPrefix(rest, "invalid password"):
+		f.Kind = Unauthorized
+	case code == "NOPROTO", strings.HasPrefix(rest, "unknown command"), strings.HasPrefix(rest, "unknown subcommand"),
+		strings.HasPrefix(rest, "Protocol version"):
+		f.Kind = Unsupported
+	}
+	return f
+}
+
+// greetingFault says why a node that greets so must not grant anything.
+func greetingFault(g Greeted) *Fault {
+	switch {
+	case g.Mode == "cluster":
+		return &Fault{Kind: Unsupported, Command: Hello.String(),
+			Message: "the node runs in cluster mode, where subscribers are counted per node; a standalone server is needed"}
+	case g.Role == "":
+		return &Fault{Kind: NotMaster, Command: Hello.String(), Message: "the server does not tell its role"}
+	case g.Role != "master":
+		return &Fault{Kind: NotMaster, Command: Hello.String(), Message: "the node is a " + g.Role + " and no master"}
+	case g.Mode != "standalone":
+		return &Fault{Kind: NotMaster, Command: Hello.String(), Message: fmt.Sprintf("the node runs in mode %q", g.Mode)}
+	}
+	return nil
+}
+
+// late is the fault of an answer that did not come in time.
+func late(op Op) *Fault {
+	return &Fault{Kind: Transient, Command: op.String(), Message: "no answer in time"}
+}
+
+// isNoScript says that the server has forgotten the script.
+func (f *Fault) isNoScript() bool { return strings.HasPrefix(f.Message, "NOSCRIPT") }

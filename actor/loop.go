@@ -1,0 +1,331 @@
+package actor
+
+import (
+	"context"
+	"time"
+
+	"github.com/tetherlock/tether/wire"
+)
+
+// Host is what a lock's goroutine asks of its surroundings. All methods but
+// Dial are called on that goroutine and must not block.
+type Host interface {
+	// Idle returns a clean idle socket, or nil.
+	Idle() *wire.Socket
+	// Dial returns a new socket. It is called beside the loop and may block
+	// until the context ends, or longer.
+	Dial(ctx context.Context) (*wire.Socket, error)
+	// Park takes a clean socket back.
+	Park(s *wire.Socket)
+	// Watch reports on moved, without blocking, when new connections reach
+	// another master than the socket at addr. Unwatch ends that.
+	Watch(addr string, moved chan<- error)
+	Unwatch(moved chan<- error)
+	// Perform performs an effect that is for callers. What comes of it is
+	// returned, or nil.
+	Perform(e Effect) Input
+	// Handle takes a message that is no input of the machine, and the state
+	// that the lock is in.
+	Handle(m any, s State)
+	// Ended is called last.
+	Ended()
+}
+
+// Loop is the goroutine of one lock, seen from outside.
+type Loop struct {
+	inbox chan any
+	done  chan struct{}
+}
+
+// Start starts the goroutine of a lock.
+func Start(cfg Config, host Host) *Loop {
+	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
+	r := &runner{
+		inbox: l.inbox, done: l.done, host: host, channel: cfg.Channel, machine: NewMachine(cfg),
+		dialed: make(chan dialResult), moved: make(chan error, 1), timer: stopped(),
+	}
+	go r.run()
+	return l
+}
+
+// stopped returns a timer that is not running.
+func stopped() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// Send hands a message to the lock: an [Input], or something for the host's
+// Handle. It waits until the lock has taken it, which is never long, and
+// returns false when the lock has ended. What was taken will be answered.
+func (l *Loop) Send(m any) bool {
+	select {
+	case l.inbox <- m:
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+// Done is closed when the lock has ended.
+func (l *Loop) Done() <-chan struct{} { return l.done }
+
+type dialResult struct {
+	dial   int
+	socket *wire.Socket
+	err    error
+}
+
+// runner is what the goroutine owns.
+type runner struct {
+	inbox   <-chan any
+	done    chan struct{}
+	host    Host
+	channel string
+	machine *Machine
+
+	socket *wire.Socket
+	route  router
+	buf    []byte
+
+	dialed  chan dialResult
+	dial    int // the one that is awaited, 0 for none
+	abandon context.CancelFunc
+	moved   chan error
+
+	timer   *time.Timer
+	armed   time.Time
+	now     time.Time
+	next    []Input // results of effects
+	feeding bool
+	ended   bool
+}
+
+func (r *runner) run() {
+	defer close(r.done)
+	defer r.host.Ended()
+	defer r.timer.Stop()
+	for !r.ended {
+		r.wait()
+		r.flush()
+		r.rearm()
+	}
+}
+
+// wait takes one message.
+func (r *runner) wait() {
+	frames, rotated := r.sources()
+	select {
+	case m := <-r.inbox:
+		r.tick()
+		if in, ok := m.(Input); ok {
+			r.feed(in)
+			return
+		}
+		r.host.Handle(m, r.machine.State())
+	case b := <-frames:
+		r.tick()
+		r.take(b)
+	case login := <-rotated:
+		r.tick()
+		r.rotate(login)
+	case d := <-r.dialed:
+		r.tick()
+		r.arrived(d)
+	case err := <-r.moved:
+		r.tick()
+		r.feed(MasterMoved{Err: err})
+	case <-r.timer.C:
+		r.tick()
+		r.armed = time.Time{}
+		r.feed(Tick{})
+	}
+}
+
+func (r *runner) tick() { r.now = time.Now() }
+
+func (r *runner) sources() (<-chan wire.Batch, <-chan wire.Login) {
+	if r.socket == nil {
+		return nil, nil
+	}
+	return r.socket.Frames(), r.socket.Rotated
+}
+
+// take takes the frames that came together. What they cause goes out in one
+// write.
+func (r *runner) take(b wire.Batch) {
+	from := r.socket
+	for _, v := range b.Frames {
+		r.frame(v)
+		if r.socket != from {
+			return // what follows is of a socket that is not the lock's any more
+		}
+	}
+	if b.Err != nil {
+		r.disconnect(b.Err)
+	}
+}
+
+// frame takes one frame.
+func (r *runner) frame(v wire.Value) {
+	in, err := r.route.input(r.channel, v)
+	switch {
+	case err != nil:
+		r.disconnect(err)
+	case in != nil:
+		r.feed(in)
+	}
+}
+
+// rotate takes new credentials. A provider may begin by repeating the old.
+func (r *runner) rotate(login wire.Login) {
+	if login != r.socket.Login {
+		r.socket.Login = login
+		r.feed(Rotated{})
+	}
+}
+
+func (r *runner) disconnect(err error) {
+	r.drop()
+	r.feed(Disconnected{Err: &Fault{Kind: Transient, Message: "connection lost", Err: err}})
+}
+
+func (r *runner) drop() {
+	if r.socket != nil {
+		r.socket.Close()
+	}
+	r.detach()
+}
+
+// detach lets go of the socket, and of everything that is about it.
+func (r *runner) detach() {
+	if r.socket == nil {
+		return
+	}
+	r.host.Unwatch(r.moved)
+	select {
+	case <-r.moved:
+	default:
+	}
+	r.socket, r.buf, r.route = nil, r.buf[:0], router{}
+}
+
+// arrived takes the outcome of a dial. One that comes too late is closed.
+func (r *runner) arrived(d dialResult) {
+	if d.dial != r.dial {
+		if d.socket != nil {
+			d.socket.Close()
+		}
+		return
+	}
+	r.abandonDial()
+	if d.err != nil {
+		r.feed(DialFailed{Dial: d.dial, Err: d.err})
+		return
+	}
+	r.attach(d.dial, d.socket)
+}
+
+func (r *runner) attach(dial int, s *wire.Socket) {
+	r.socket = s
+	r.host.Watch(s.RemoteAddr(), r.moved)
+	r.feed(Dialed{Dial: dial, ID: s.ID, Fresh: s.Fresh()})
+}
+
+// feed gives the machine an input, and what comes of its effects, in order.
+func (r *runner) feed(in Input) {
+	r.next = append(r.next, in)
+	if r.feeding {
+		return
+	}
+	r.feeding = true
+	for i := 0; i < len(r.next); i++ {
+		for _, e := range r.machine.Step(r.now, r.next[i]) {
+			r.perform(e)
+		}
+	}
+	r.next, r.feeding = r.next[:0], false
+}
+
+func (r *runner) perform(e Effect) {
+	switch e := e.(type) {
+	case Send:
+		for _, c := range e.Commands {
+			r.buf = r.encode(r.buf, c)
+			r.route.sent(c)
+		}
+	case Dial:
+		r.startDial(e.Dial)
+	case CancelDial:
+		r.abandonDial()
+	case Drop:
+		r.drop()
+	case Park:
+		s := r.socket
+		r.detach()
+		r.host.Park(s)
+	case Stop:
+		r.ended = true
+	default:
+		r.tell(e)
+	}
+}
+
+// tell performs an effect for callers.
+func (r *runner) tell(e Effect) {
+	if in := r.host.Perform(e); in != nil {
+		r.feed(in)
+	}
+}
+
+// startDial takes an idle socket or dials beside the loop: some diallers
+// ignore their context.
+func (r *runner) startDial(n int) {
+	if s := r.host.Idle(); s != nil {
+		r.attach(n, s)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.dial, r.abandon = n, cancel
+	host, dialed, done := r.host, r.dialed, r.done
+	go func() {
+		s, err := host.Dial(ctx)
+		select {
+		case dialed <- dialResult{n, s, err}:
+		case <-done:
+			if s != nil {
+				s.Close()
+			}
+		}
+	}()
+}
+
+func (r *runner) abandonDial() {
+	if r.abandon != nil {
+		r.abandon()
+	}
+	r.dial, r.abandon = 0, nil
+}
+
+// flush writes what the turn has gathered.
+func (r *runner) flush() {
+	for r.socket != nil && len(r.buf) > 0 {
+		err := r.socket.Write(r.buf)
+		r.buf = r.buf[:0]
+		if err != nil {
+			r.disconnect(err)
+		}
+	}
+}
+
+// rearm sets the timer. One that is too early is left alone: a tick that finds
+// nothing due is cheaper than a timer set anew at every turn, for deadlines
+// that hardly ever come.
+func (r *runner) rearm() {
+	at := r.machine.Deadline()
+	if r.ended || at.IsZero() || !r.armed.IsZero() && !at.Before(r.armed) {
+		return
+	}
+	r.armed = at
+	r.timer.Reset(time.Until(at))
+}
