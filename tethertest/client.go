@@ -1,0 +1,232 @@
+package tethertest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/tetherlock/tether/wire"
+)
+
+// maxBacklog is how many bytes may wait for a client that does not read before
+// it is cut off, like Redis's limit for subscribers.
+const maxBacklog = 32 << 20
+
+// client is one connection. The engine owns all of it but the goroutines'
+// channels.
+type client struct {
+	id       int
+	name     string
+	user     string
+	addr     string
+	laddr    string
+	since    time.Time
+	active   time.Time
+	last     string // command
+	db       int
+	resp3    bool
+	loggedIn bool
+	multi    bool
+	quits    bool
+	channels map[string]bool
+	patterns map[string]bool
+
+	peer    *server.Peer
+	written bytes.Buffer // by peer
+	out     chan []byte
+	closed  chan struct{}
+	conn    net.Conn
+}
+
+func newClient(e *engine, id int, conn net.Conn) *client {
+	now := time.Now()
+	c := &client{
+		id: id, user: "default", since: now, active: now, channels: map[string]bool{}, patterns: map[string]bool{},
+		addr: address(conn.RemoteAddr(), id), laddr: address(conn.LocalAddr(), 0),
+		out: make(chan []byte), closed: make(chan struct{}), conn: conn,
+	}
+	c.peer = server.NewPeer(bufio.NewWriter(&c.written))
+	chunks := make(chan []byte)
+	e.running.Go(func() { c.read(e) })
+	e.running.Go(func() { c.collect(chunks) })
+	e.running.Go(func() { c.write(chunks) })
+	return c
+}
+
+// address is an end of a connection, invented for one in memory.
+func address(a net.Addr, id int) string {
+	if a.Network() == "pipe" {
+		return fmt.Sprintf("pipe:%d", id)
+	}
+	return a.String()
+}
+
+// read brings the client's commands to the engine.
+func (c *client) read(e *engine) {
+	r := wire.NewReader(c.conn)
+	tell := func(m any) bool {
+		select {
+		case e.inbox <- m:
+			return true
+		case <-e.done:
+			return false
+		case <-c.closed:
+			return false
+		}
+	}
+	for {
+		v, err := r.Read()
+		args, ok := arguments(v)
+		switch {
+		case err != nil:
+			tell(gone{c})
+			return
+		case !ok:
+			tell(broke{c, fmt.Errorf("expected an array of strings")})
+			return
+		case len(args) == 0: // Redis ignores it as well
+		case !tell(command{c, args}):
+			return
+		}
+	}
+}
+
+// arguments reads a command.
+func arguments(v wire.Value) ([]string, bool) {
+	if v.Kind != wire.Array && v.Kind != wire.Null {
+		return nil, false
+	}
+	args := make([]string, len(v.Elems))
+	for i, e := range v.Elems {
+		if e.Kind != wire.BulkString {
+			return nil, false
+		}
+		args[i] = e.Str
+	}
+	return args, true
+}
+
+// collect takes what the engine has for the client, which must never wait for
+// it, and hands it on as the connection takes it.
+func (c *client) collect(chunks chan<- []byte) {
+	defer close(chunks)
+	var waiting []byte
+	for {
+		var next chan<- []byte
+		if len(waiting) > 0 {
+			next = chunks
+		}
+		select {
+		case b := <-c.out:
+			if waiting = append(waiting, b...); len(waiting) > maxBacklog {
+				_ = c.conn.Close() // its reader tells the engine
+				return
+			}
+		case next <- waiting:
+			waiting = nil
+		case <-c.closed:
+			if len(waiting) > 0 {
+				chunks <- waiting // the last words; the connection is closed behind them
+			}
+			return
+		}
+	}
+}
+
+// lastWords bounds how long a closed connection may take to deliver what was
+// said before.
+const lastWords = 100 * time.Millisecond
+
+// write writes to the connection, and closes it at the end.
+func (c *client) write(chunks <-chan []byte) {
+	broken := false
+	for b := range chunks {
+		if _, err := c.conn.Write(b); err != nil {
+			broken = true
+		}
+		if broken {
+			_ = c.conn.Close() // its reader tells the engine
+		}
+	}
+	_ = c.conn.Close() // again, perhaps
+}
+
+// send queues bytes.
+func (c *client) send(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	select {
+	case c.out <- b:
+	case <-c.closed:
+	}
+}
+
+// reply queues a value in the client's protocol.
+func (c *client) reply(v wire.Value) { c.send(encode(nil, v, c.resp3)) }
+
+// close ends the goroutines. What was queued before is still delivered, to a
+// client that takes it in time.
+func (c *client) close() {
+	_ = c.conn.SetDeadline(time.Now().Add(lastWords))
+	close(c.closed)
+}
+
+// confined says whether a command is refused to a subscriber that speaks RESP2.
+func (c *client) confined(name string) bool {
+	if c.resp3 || len(c.channels)+len(c.patterns) == 0 {
+		return false
+	}
+	switch name {
+	case "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "PING", "QUIT", "RESET":
+		return false
+	}
+	return true
+}
+
+// describe is the client's line of CLIENT LIST.
+func (c *client) describe() string {
+	flags, resp, multi := "N", 2, -1
+	if len(c.channels)+len(c.patterns) > 0 {
+		flags = "P"
+	}
+	if c.resp3 {
+		resp = 3
+	}
+	if c.multi {
+		multi = 0
+	}
+	now := time.Now()
+	return strings.Join([]string{
+		fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s", c.id, c.addr, c.laddr, c.id+7, c.name),
+		fmt.Sprintf("age=%d idle=%d flags=%s db=%d", int(now.Sub(c.since).Seconds()), int(now.Sub(c.active).Seconds()), flags, c.db),
+		fmt.Sprintf("sub=%d psub=%d ssub=0 multi=%d", len(c.channels), len(c.patterns), multi),
+		fmt.Sprintf("cmd=%s user=%s redir=-1 resp=%d", c.last, c.user, resp),
+	}, " ")
+}
+
+// encode writes a value in RESP3, or what is left of it in RESP2.
+func encode(dst []byte, v wire.Value, resp3 bool) []byte {
+	if resp3 {
+		return wire.AppendValue(dst, v)
+	}
+	switch v.Kind {
+	case wire.Null:
+		return append(dst, "$-1\r\n"...)
+	case wire.Array, wire.Set, wire.Map, wire.Push:
+		dst = fmt.Appendf(dst, "*%d\r\n", len(v.Elems))
+		for _, e := range v.Elems {
+			dst = encode(dst, e, false)
+		}
+		return dst
+	case wire.Verbatim:
+		return wire.AppendValue(dst, wire.Value{Kind: wire.BulkString, Str: v.Str})
+	default:
+		return wire.AppendValue(dst, v)
+	}
+}

@@ -1,0 +1,190 @@
+package tethertest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tetherlock/tether/wire"
+)
+
+// commandFunc runs a command. It returns the reply, or false if there is none.
+type commandFunc func(e *engine, c *client, args []string) (wire.Value, bool)
+
+// commands are those that miniredis does not get to see.
+var commands map[string]commandFunc
+
+// scriptable are those of them that a script may run.
+var scriptable = map[string]bool{"PUBLISH": true, "PUBSUB": true, "PING": true, "ROLE": true}
+
+func init() {
+	commands = map[string]commandFunc{
+		"HELLO": hello, "AUTH": auth, "PING": ping, "SELECT": selectDB, "QUIT": quit, "RESET": reset, "ROLE": role,
+		"CLIENT":    clientCommand,
+		"SUBSCRIBE": subscribe("subscribe", channelsOf), "UNSUBSCRIBE": unsubscribe("unsubscribe", channelsOf),
+		"PSUBSCRIBE": subscribe("psubscribe", patternsOf), "PUNSUBSCRIBE": unsubscribe("punsubscribe", patternsOf),
+		"PUBLISH": publish, "PUBSUB": pubsub,
+	}
+	for _, name := range []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BZPOPMIN", "BZPOPMAX", "XREAD", "XREADGROUP", "WAIT"} {
+		commands[name] = blocking
+	}
+}
+
+func upper(s string) string { return strings.ToUpper(s) }
+
+func ok() (wire.Value, bool) { return wire.Value{Kind: wire.SimpleString, Str: "OK"}, true }
+
+func fail(format string, args ...any) (wire.Value, bool) {
+	return failure(fmt.Sprintf(format, args...)), true
+}
+
+func wrongNumber(command string) wire.Value {
+	return failure("ERR wrong number of arguments for '" + command + "' command")
+}
+
+func unknownSub(command, sub string) wire.Value {
+	return failure(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", sub, command))
+}
+
+func blocking(*engine, *client, []string) (wire.Value, bool) {
+	return fail("ERR tethertest does not support commands that block")
+}
+
+const (
+	msgWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+	msgName      = "ERR Client names cannot contain spaces, newlines or special characters."
+	msgHelloAuth = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
+		"option can be used to authenticate the client and select the RESP protocol version at the same time"
+)
+
+// login checks a user and a password.
+func (e *engine) login(c *client, user, password string) bool {
+	if e.password == "" && user == "default" {
+		c.user = user
+		return true
+	}
+	if e.password == "" || user != e.user || password != e.password {
+		return false
+	}
+	c.user, c.loggedIn = user, true
+	return true
+}
+
+func auth(e *engine, c *client, args []string) (wire.Value, bool) {
+	user, password := "default", ""
+	switch len(args) {
+	case 1:
+		if e.password == "" {
+			return fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		}
+		password = args[0]
+	case 2:
+		user, password = args[0], args[1]
+	default:
+		return wrongNumber("auth"), true
+	}
+	if !e.login(c, user, password) {
+		return fail(msgWrongPass)
+	}
+	return ok()
+}
+
+func validName(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < '!' || r > '~' }) < 0
+}
+
+func hello(e *engine, c *client, args []string) (wire.Value, bool) {
+	resp3, name, named := c.resp3, "", false
+	if len(args) > 0 {
+		version, err := strconv.Atoi(args[0])
+		if err != nil {
+			return fail("ERR Protocol version is not an integer or out of range")
+		}
+		if version != 2 && version != 3 {
+			return fail("NOPROTO unsupported protocol version")
+		}
+		resp3, args = version == 3, args[1:]
+	}
+	for len(args) > 0 {
+		switch option := upper(args[0]); {
+		case option == "AUTH" && len(args) >= 3:
+			if !e.login(c, args[1], args[2]) {
+				return fail(msgWrongPass)
+			}
+			args = args[3:]
+		case option == "SETNAME" && len(args) >= 2:
+			if !validName(args[1]) {
+				return fail(msgName)
+			}
+			name, named, args = args[1], true, args[2:]
+		default:
+			return fail("ERR Syntax error in HELLO option '%s'", args[0])
+		}
+	}
+	if e.password != "" && !c.loggedIn {
+		return fail(msgHelloAuth)
+	}
+	if named {
+		c.name = name
+	}
+	c.resp3, c.peer.Resp3 = resp3, resp3
+	proto := 2
+	if resp3 {
+		proto = 3
+	}
+	return wire.Value{Kind: wire.Map, Elems: []wire.Value{
+		bulk("server"), bulk("redis"), bulk("version"), bulk("7.0.0"), bulk("proto"), number(proto), bulk("id"), number(c.id),
+		bulk("mode"), bulk("standalone"), bulk("role"), bulk(e.role), bulk("modules"), {Kind: wire.Array},
+	}}, true
+}
+
+func ping(_ *engine, c *client, args []string) (wire.Value, bool) {
+	switch {
+	case len(args) > 1:
+		return wrongNumber("ping"), true
+	case !c.resp3 && len(c.channels)+len(c.patterns) > 0:
+		return wire.Value{Kind: wire.Array, Elems: []wire.Value{bulk("pong"), bulk(strings.Join(args, ""))}}, true
+	case len(args) == 1:
+		return bulk(args[0]), true
+	}
+	return wire.Value{Kind: wire.SimpleString, Str: "PONG"}, true
+}
+
+func role(e *engine, _ *client, _ []string) (wire.Value, bool) {
+	if e.role != "master" {
+		return wire.Value{Kind: wire.Array, Elems: []wire.Value{bulk("slave"), bulk(""), number(0), bulk("connect"), number(0)}}, true
+	}
+	return wire.Value{Kind: wire.Array, Elems: []wire.Value{bulk("master"), number(0), {Kind: wire.Array}}}, true
+}
+
+// selectDB notes the database and lets miniredis select it: the hook says
+// which commands are run here alone.
+func selectDB(e *engine, c *client, args []string) (wire.Value, bool) {
+	if len(args) != 1 {
+		return wrongNumber("select"), true
+	}
+	n, err := strconv.Atoi(args[0])
+	switch {
+	case err != nil:
+		return fail("ERR value is not an integer or out of range")
+	case n < 0 || n > 15:
+		return fail("ERR DB index is out of range")
+	}
+	c.db = n
+	e.scripts.SetPreHook(nil)
+	e.scripts.Dispatch(c.peer, []string{"SELECT", args[0]})
+	e.scripts.SetPreHook(e.hook)
+	return wire.Value{}, false
+}
+
+func quit(_ *engine, c *client, _ []string) (wire.Value, bool) {
+	c.quits = true
+	return ok()
+}
+
+func reset(_ *engine, c *client, _ []string) (wire.Value, bool) {
+	clear(c.channels)
+	clear(c.patterns)
+	c.resp3, c.peer.Resp3, c.multi, c.loggedIn, c.name, c.user = false, false, false, false, "", "default"
+	return wire.Value{Kind: wire.SimpleString, Str: "RESET"}, true
+}

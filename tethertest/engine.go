@@ -1,0 +1,233 @@
+package tethertest
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/tetherlock/tether/wire"
+)
+
+// Messages to the engine.
+type (
+	connected struct{ conn net.Conn }
+	command   struct {
+		from *client
+		args []string
+	}
+	// broke is a client that speaks no Redis protocol.
+	broke struct {
+		from *client
+		err  error
+	}
+	gone            struct{ from *client }
+	killSubscribers struct {
+		channel string
+		reply   chan<- int
+	}
+	countSubscribers struct {
+		channel string
+		reply   chan<- int
+	}
+	freeze  struct{ on bool }
+	setRole struct{ role string }
+	stop    struct{}
+)
+
+// engine is the one goroutine that owns all state, as a Redis has only one
+// that runs commands. Keys and scripts are miniredis's, which runs on this
+// goroutine too.
+type engine struct {
+	config
+	inbox   chan any
+	done    chan struct{}
+	running *sync.WaitGroup
+
+	keys    *miniredis.Miniredis
+	scripts *server.Server // miniredis's commands, without its listener
+	looked  time.Time      // when keys were last expired
+
+	role    string
+	clients map[int]*client
+	lastID  int
+	caller  *client // whose command runs
+	frozen  bool
+	backlog []any // what came while frozen
+	stopped bool
+}
+
+func newEngine(c config) (*engine, error) {
+	keys := miniredis.NewMiniRedis()
+	if err := keys.Start(); err != nil {
+		return nil, err
+	}
+	e := &engine{
+		config: c, inbox: make(chan any), done: make(chan struct{}), running: &sync.WaitGroup{},
+		keys: keys, scripts: keys.Server(), looked: time.Now(), role: "master", clients: map[int]*client{},
+	}
+	// Only its commands are wanted. A goroutine that waits for the network
+	// would stop virtual time.
+	e.scripts.Close()
+	e.scripts.SetPreHook(e.hook)
+	return e, nil
+}
+
+func (e *engine) run() {
+	defer close(e.done)
+	for !e.stopped {
+		m := <-e.inbox
+		if e.frozen && !control(m) {
+			e.backlog = append(e.backlog, m)
+			continue
+		}
+		e.handle(m)
+		for !e.frozen && len(e.backlog) > 0 {
+			m, e.backlog = e.backlog[0], e.backlog[1:]
+			e.handle(m)
+		}
+	}
+	for _, c := range e.clients {
+		c.close()
+	}
+	for _, m := range e.backlog {
+		if m, ok := m.(connected); ok {
+			_ = m.conn.Close() // it was never served
+		}
+	}
+	e.keys.Close()
+}
+
+// control says whether a message is for a frozen server too.
+func control(m any) bool {
+	switch m.(type) {
+	case freeze, setRole, stop, killSubscribers, countSubscribers:
+		return true
+	}
+	return false
+}
+
+func (e *engine) handle(m any) {
+	switch m := m.(type) {
+	case connected:
+		e.lastID++
+		c := newClient(e, e.lastID, m.conn)
+		e.clients[c.id] = c
+	case command:
+		if e.clients[m.from.id] != nil { // it may have been killed meanwhile
+			e.execute(m.from, m.args)
+		}
+	case broke:
+		m.from.reply(failure("ERR Protocol error: " + m.err.Error()))
+		e.drop(m.from)
+	case gone:
+		e.drop(m.from)
+	case killSubscribers:
+		m.reply <- e.kill(func(c *client) bool { return c.channels[m.channel] })
+	case countSubscribers:
+		m.reply <- e.subscribers(m.channel)
+	case freeze:
+		e.frozen = m.on
+	case setRole:
+		e.role = m.role
+	case stop:
+		e.stopped = true
+	}
+}
+
+// drop ends a connection, and with it everything that it is subscribed to.
+func (e *engine) drop(c *client) {
+	if e.clients[c.id] == c {
+		delete(e.clients, c.id)
+		c.close()
+	}
+}
+
+// kill drops the clients that a condition holds for.
+func (e *engine) kill(condition func(*client) bool) int {
+	n := 0
+	for _, c := range e.clients {
+		if condition(c) {
+			e.drop(c)
+			n++
+		}
+	}
+	return n
+}
+
+// execute runs one command of a client.
+func (e *engine) execute(c *client, args []string) {
+	e.caller = c
+	name := strings.ToUpper(args[0])
+	c.last, c.active = strings.ToLower(args[0]), time.Now()
+	switch {
+	case e.locked(c, name):
+		c.reply(failure("NOAUTH Authentication required."))
+	case c.confined(name):
+		c.reply(failure("ERR Can't execute '" + strings.ToLower(args[0]) +
+			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"))
+	default:
+		e.expire()
+		e.dispatch(c, name, args)
+	}
+}
+
+// locked says whether a command needs a login first.
+func (e *engine) locked(c *client, name string) bool {
+	return e.password != "" && !c.loggedIn && name != "AUTH" && name != "HELLO" && name != "QUIT" && name != "RESET"
+}
+
+// expire lets the keys age by the time that has passed.
+func (e *engine) expire() {
+	now := time.Now()
+	if age := now.Sub(e.looked); age > 0 {
+		e.keys.FastForward(age)
+		e.looked = now
+	}
+}
+
+// dispatch runs a command through miniredis, whose hook is where the commands
+// of this package are: so they are found from inside scripts as well.
+func (e *engine) dispatch(c *client, name string, args []string) {
+	c.peer.Resp3 = c.resp3
+	e.scripts.Dispatch(c.peer, args)
+	c.peer.Flush()
+	switch name {
+	case "MULTI":
+		c.multi = c.multi || !strings.HasPrefix(c.written.String(), "-")
+	case "EXEC", "DISCARD":
+		c.multi = false
+	}
+	c.send([]byte(c.written.String()))
+	c.written.Reset()
+	if c.quits {
+		e.drop(c)
+	}
+}
+
+// hook runs the commands of this package. Inside a script the peer is not the
+// caller's, and answers in RESP2.
+func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
+	run, ok := commands[name]
+	if !ok {
+		return false
+	}
+	nested := p != e.caller.peer
+	switch {
+	case e.caller.multi && !nested:
+		p.WriteError("ERR tethertest does not support " + name + " inside MULTI")
+	case nested && !scriptable[name]:
+		p.WriteError("ERR This Redis command is not allowed from script")
+	default:
+		if v, ok := run(e, e.caller, args); ok {
+			p.WriteRaw(string(encode(nil, v, p.Resp3)))
+		}
+	}
+	return true
+}
+
+// failure is an error reply.
+func failure(text string) wire.Value { return wire.Value{Kind: wire.Error, Str: text} }

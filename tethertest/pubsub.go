@@ -1,0 +1,183 @@
+package tethertest
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tetherlock/tether/wire"
+)
+
+func bulk(s string) wire.Value { return wire.Value{Kind: wire.BulkString, Str: s} }
+
+func number(n int) wire.Value { return wire.Value{Kind: wire.Integer, Int: int64(n)} }
+
+func push(elems ...wire.Value) wire.Value { return wire.Value{Kind: wire.Push, Elems: elems} }
+
+// subscribe adds channels or patterns. Each is confirmed by a push, and there
+// is no other reply.
+func subscribe(kind string, set func(*client) map[string]bool) commandFunc {
+	return func(_ *engine, c *client, args []string) (wire.Value, bool) {
+		if len(args) == 0 {
+			return wrongNumber(kind), true
+		}
+		for _, name := range args {
+			set(c)[name] = true
+			c.reply(push(bulk(kind), bulk(name), number(len(c.channels)+len(c.patterns))))
+		}
+		return wire.Value{}, false
+	}
+}
+
+// unsubscribe takes channels or patterns away, all of them if none is named.
+func unsubscribe(kind string, set func(*client) map[string]bool) commandFunc {
+	return func(_ *engine, c *client, args []string) (wire.Value, bool) {
+		if len(args) == 0 {
+			args = slices.Sorted(maps.Keys(set(c)))
+		}
+		for _, name := range args {
+			delete(set(c), name)
+			c.reply(push(bulk(kind), bulk(name), number(len(c.channels)+len(c.patterns))))
+		}
+		if len(args) == 0 {
+			c.reply(push(bulk(kind), wire.Value{}, number(len(c.channels)+len(c.patterns))))
+		}
+		return wire.Value{}, false
+	}
+}
+
+func channelsOf(c *client) map[string]bool { return c.channels }
+
+func patternsOf(c *client) map[string]bool { return c.patterns }
+
+// publish delivers a message in the order of the clients' ids.
+func publish(e *engine, _ *client, args []string) (wire.Value, bool) {
+	if len(args) != 2 {
+		return wrongNumber("publish"), true
+	}
+	n := 0
+	for _, id := range slices.Sorted(maps.Keys(e.clients)) {
+		c := e.clients[id]
+		if c.channels[args[0]] {
+			c.reply(push(bulk("message"), bulk(args[0]), bulk(args[1])))
+			n++
+		}
+		for _, pattern := range slices.Sorted(maps.Keys(c.patterns)) {
+			if glob(pattern, args[0]) {
+				c.reply(push(bulk("pmessage"), bulk(pattern), bulk(args[0]), bulk(args[1])))
+				n++
+			}
+		}
+	}
+	return number(n), true
+}
+
+func (e *engine) subscribers(channel string) int {
+	n := 0
+	for _, c := range e.clients {
+		if c.channels[channel] {
+			n++
+		}
+	}
+	return n
+}
+
+func pubsub(e *engine, _ *client, args []string) (wire.Value, bool) {
+	if len(args) == 0 {
+		return wrongNumber("pubsub"), true
+	}
+	reply := wire.Value{Kind: wire.Array}
+	switch sub, args := upper(args[0]), args[1:]; {
+	case sub == "NUMSUB":
+		for _, channel := range args {
+			reply.Elems = append(reply.Elems, bulk(channel), number(e.subscribers(channel)))
+		}
+	case sub == "NUMPAT" && len(args) == 0:
+		patterns := map[string]bool{}
+		for _, c := range e.clients {
+			maps.Copy(patterns, c.patterns)
+		}
+		return number(len(patterns)), true
+	case sub == "CHANNELS" && len(args) < 2:
+		channels := map[string]bool{}
+		for _, c := range e.clients {
+			maps.Copy(channels, c.channels)
+		}
+		for _, channel := range slices.Sorted(maps.Keys(channels)) {
+			if len(args) == 0 || glob(args[0], channel) {
+				reply.Elems = append(reply.Elems, bulk(channel))
+			}
+		}
+	default:
+		return unknownSub("PUBSUB", sub), true
+	}
+	return reply, true
+}
+
+// glob matches as Redis does: * and ? and [a-z] and [^a], with \ in front of
+// what is meant literally.
+func glob(pattern, s string) bool {
+	for pattern != "" {
+		switch pattern[0] {
+		case '*':
+			for i := len(s); i >= 0; i-- {
+				if glob(pattern[1:], s[i:]) {
+					return true
+				}
+			}
+			return false
+		case '[':
+			if s == "" {
+				return false
+			}
+			rest, ok := class(pattern[1:], s[0])
+			if !ok {
+				return false
+			}
+			pattern, s = rest, s[1:]
+			continue
+		case '\\':
+			if len(pattern) > 1 {
+				pattern = pattern[1:]
+			}
+		case '?':
+			if s == "" {
+				return false
+			}
+			pattern, s = pattern[1:], s[1:]
+			continue
+		}
+		if s == "" || s[0] != pattern[0] {
+			return false
+		}
+		pattern, s = pattern[1:], s[1:]
+	}
+	return s == ""
+}
+
+// class matches one byte against what stands behind a bracket, and returns
+// what stands behind the closing one.
+func class(pattern string, c byte) (rest string, ok bool) {
+	not := pattern != "" && pattern[0] == '^'
+	if not {
+		pattern = pattern[1:]
+	}
+	found := false
+	for pattern != "" && pattern[0] != ']' {
+		switch {
+		case pattern[0] == '\\' && len(pattern) > 1:
+			found = found || pattern[1] == c
+			pattern = pattern[2:]
+		case len(pattern) > 2 && pattern[1] == '-':
+			low, high := min(pattern[0], pattern[2]), max(pattern[0], pattern[2])
+			found = found || low <= c && c <= high
+			pattern = pattern[3:]
+		default:
+			found = found || pattern[0] == c
+			pattern = pattern[1:]
+		}
+	}
+	if pattern != "" {
+		pattern = pattern[1:]
+	}
+	return pattern, found != not
+}
