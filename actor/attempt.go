@@ -144,7 +144,7 @@ func (m *Machine) grant() {
 	if list := m.unsubscribes(m.cfg.Channel); len(list) > 0 {
 		m.send(list...)
 	}
-	m.do(Grant{Call: call, ID: m.link.id, RoundTrips: m.serve.trips, Waited: waited})
 	m.notify(Granted{ID: m.link.id, RoundTrips: m.serve.trips, Waited: waited})
+	m.do(Grant{Call: call, ID: m.link.id, RoundTrips: m.serve.trips, Waited: waited})
 	m.serve, m.probe = service{}, probe{}
 }

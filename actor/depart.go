@@ -58,8 +58,8 @@ func (m *Machine) returned(d departure, err error) {
 	m.phase = resting
 	m.tidy()
 	if m.hold.loss == nil {
-		m.do(Released{Hold: m.hold.call, Err: err})
 		m.notify(GaveBack{ID: m.hold.id, Err: err})
+		m.do(Released{Hold: m.hold.call, Err: err})
 	}
 	m.hold = hold{}
 	if d.refusal != nil {

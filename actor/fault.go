@@ -93,6 +93,9 @@ func replyFault(op Op, message string) *Fault {
 		f.Kind = Transient
 	case code == "NOPERM":
 		f.Kind = Denied
+	case strings.HasPrefix(message, "ERR The user executing the script can't"), strings.Contains(message, "ACL failure in script"):
+		// The script counts, which was allowed before it, and publishes.
+		f.Kind, f.Command = Denied, Answer.String()
 	case code == "WRONGPASS", code == "NOAUTH", strings.HasPrefix(rest, "invalid password"):
 		f.Kind = Unauthorized
 	case code == "NOPROTO", strings.HasPrefix(rest, "unknown command"), strings.HasPrefix(rest, "unknown subcommand"),

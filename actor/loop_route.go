@@ -87,9 +87,11 @@ func parse(op Op, v wire.Value) (Input, error) {
 			return Probed{N: int(v.Int)}, nil
 		}
 	case Hello:
-		role, _ := v.Lookup("role")
-		mode, _ := v.Lookup("mode")
-		return Greeted{Role: role.Text(), Mode: mode.Text()}, nil
+		if v.Kind == wire.Map || v.Kind == wire.Array {
+			role, _ := v.Lookup("role")
+			mode, _ := v.Lookup("mode")
+			return Greeted{Role: role.Text(), Mode: mode.Text()}, nil
+		}
 	case Login, Auth, Answer:
 		return Done{}, nil
 	}

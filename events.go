@@ -1,0 +1,150 @@
+package tether
+
+import (
+	"time"
+
+	"github.com/tetherlock/tether/actor"
+)
+
+// Event is something that happened to a [Lock]. Its type is one of the structs
+// of this file whose names end in Event.
+type Event interface{ event() }
+
+// EventInfo is what all events tell.
+type EventInfo struct {
+	// Name is the lock.
+	Name string
+	// At is when it happened.
+	At time.Time
+}
+
+func (EventInfo) event() {}
+
+// The kinds of events.
+type (
+	// AttemptEvent begins an attempt to get the lock.
+	AttemptEvent struct{ EventInfo }
+
+	// AttemptFailedEvent is an attempt that ended with an error.
+	AttemptFailedEvent struct {
+		EventInfo
+		Err error
+		// Retry is the time until the next attempt; 0 when there is none.
+		Retry time.Duration
+	}
+
+	// WaitingEvent is an acquire that waits for others.
+	WaitingEvent struct {
+		EventInfo
+		// Holders are those that were seen.
+		Holders []Holder
+		// Silent counts the participants that did not answer.
+		Silent int
+	}
+
+	// ElectedEvent is an acquire that goes next.
+	ElectedEvent struct{ EventInfo }
+
+	// DemotedEvent is an acquire that gave its turn to a rival.
+	DemotedEvent struct{ EventInfo }
+
+	// GrantedEvent is a new hold.
+	GrantedEvent struct {
+		EventInfo
+		HolderID string
+		// RoundTrips is what the successful attempt took.
+		RoundTrips int
+		// Waited is the time since the lock began to serve the acquire.
+		Waited time.Duration
+	}
+
+	// HealthEvent is a health check that was passed.
+	HealthEvent struct {
+		EventInfo
+		RoundTrip time.Duration
+		// Err is a login with new credentials that the server refused; the
+		// hold goes on.
+		Err error
+	}
+
+	// LostEvent is a hold that ended without a release.
+	LostEvent struct {
+		EventInfo
+		Err *LostError
+	}
+
+	// ReleasedEvent is a hold that was released.
+	ReleasedEvent struct {
+		EventInfo
+		HolderID string
+		// Err says why the server has not confirmed it; the lock is free
+		// nevertheless.
+		Err error
+	}
+
+	// DroppedEvent stands for events that nobody read in time.
+	DroppedEvent struct {
+		EventInfo
+		// Count is how many were dropped before this one.
+		Count int
+	}
+)
+
+// eventBuffer is how many events wait for a reader before the oldest is
+// dropped.
+const eventBuffer = 64
+
+// translate gives an event of the machine its public form.
+func (h *host) translate(e actor.Event) Event {
+	base := EventInfo{Name: h.name, At: time.Now()}
+	switch e := e.(type) {
+	case actor.Attempting:
+		return AttemptEvent{base}
+	case actor.AttemptFailed:
+		return AttemptFailedEvent{base, public(e.Err), e.Retry}
+	case actor.Waiting:
+		return WaitingEvent{base, holders(e.Holders), e.Silent}
+	case actor.WonElection:
+		return ElectedEvent{base}
+	case actor.Demoted:
+		return DemotedEvent{base}
+	case actor.Granted:
+		return GrantedEvent{base, e.ID, e.RoundTrips, e.Waited}
+	case actor.Checked:
+		return HealthEvent{base, e.RoundTrip, public(e.Err)}
+	case actor.Lost:
+		return LostEvent{base, h.loss}
+	case actor.GaveBack:
+		return ReleasedEvent{base, e.ID, public(e.Err)}
+	}
+	return nil
+}
+
+// emit gives an event to the reader. It never waits: a reader that is late
+// loses the oldest events, and is told how many.
+func (h *host) emit(e Event) {
+	if h.events == nil || e == nil {
+		return
+	}
+	if h.dropped > 0 && len(h.events) <= eventBuffer-2 {
+		h.push(DroppedEvent{EventInfo{h.name, time.Now()}, h.dropped})
+		h.dropped = 0
+	}
+	h.push(e)
+}
+
+// push makes room and sends. Nobody else sends, so there is room then.
+func (h *host) push(e Event) {
+	for {
+		select {
+		case h.events <- e:
+			return
+		default:
+		}
+		select {
+		case <-h.events:
+			h.dropped++
+		default:
+		}
+	}
+}

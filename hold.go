@@ -1,0 +1,158 @@
+package tether
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"github.com/tetherlock/tether/actor"
+)
+
+// Hold is one grant of a lock, from the grant to its release or loss. It is
+// safe for concurrent use.
+type Hold struct{ *tenure }
+
+// tenure is what a hold and its lock's goroutine share. All that changes does
+// so once, and before the channel or context that tells is closed.
+type tenure struct {
+	loop     *actor.Loop
+	call     *request
+	name, id string
+
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	lost     chan struct{}
+	finished chan struct{} // the release is over, with result
+	result   error
+}
+
+func newTenure(loop *actor.Loop, name, id string, call *request) *tenure {
+	t := &tenure{
+		loop: loop, call: call, name: name, id: id,
+		lost: make(chan struct{}), finished: make(chan struct{}),
+	}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	return t
+}
+
+func newHold(t *tenure, log *slog.Logger) *Hold {
+	h := &Hold{t}
+	// The program may well rely on the lock although it has forgotten the
+	// Hold, so nothing is released here.
+	runtime.AddCleanup(h, func(t *tenure) {
+		if t.ctx.Err() == nil {
+			log.Warn("a Hold was dropped without Release; the lock stays held", "lock", t.name, "holder", t.id)
+		}
+	}, t)
+	return h
+}
+
+// end is called once, by the lock's goroutine.
+func (t *tenure) end(cause error) {
+	t.call.unwatch()
+	t.cancel(cause)
+	if cause != ErrReleased {
+		close(t.lost)
+	}
+}
+
+// Lost returns a channel that is closed when the hold is lost: its connection
+// ended, the server is no master any more, a health check failed, or the Lock
+// or Client was closed. It is never closed after [Hold.Release]; use
+// [Hold.Context] to learn of either end.
+func (h *Hold) Lost() <-chan struct{} { return h.lost }
+
+// Err returns nil while the lock is held, a [*LostError] after a loss, and
+// [ErrReleased] after a release.
+func (h *Hold) Err() error { return context.Cause(h.ctx) }
+
+// Context returns a context that ends with the hold. Its cause, see
+// [context.Cause], is a [*LostError] or [ErrReleased]. It has no parent and no
+// values: the context of Acquire bounds the waiting, not the hold.
+func (h *Hold) Context() context.Context { return h.ctx }
+
+// WithContext returns a context with the values and the end of parent that
+// also ends with the hold, with the same cause as [Hold.Context]. The returned
+// function frees what it takes; call it when the work is done.
+func (h *Hold) WithContext(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// ID returns the holder id, 32 hexadecimal digits. It names the connection:
+// holds that follow each other on one connection share it.
+func (h *Hold) ID() string { return h.id }
+
+// Name returns the name of the lock.
+func (h *Hold) Name() string { return h.name }
+
+// Release gives the lock back and waits until the server has confirmed it, its
+// connection ends, which is as good, ctx ends, or 5 seconds have passed. The
+// hold is over in any case, and its context ends with [ErrReleased] before
+// anything is written; without a confirmation the connection is closed, which
+// frees the lock as well, and the error says so.
+//
+// After a loss, Release does nothing and returns the [*LostError]. Calling it
+// again returns what the first call returned.
+func (h *Hold) Release(ctx context.Context) error {
+	defer runtime.KeepAlive(h)
+	h.begin()
+	return h.wait(ctx)
+}
+
+// ReleaseAsync begins to give the lock back, like [Hold.Release], and returns
+// at once. The hold is over then; the channel delivers the one result.
+func (h *Hold) ReleaseAsync() <-chan error {
+	defer runtime.KeepAlive(h)
+	h.begin()
+	result := make(chan error, 1)
+	go func(t *tenure) { result <- t.wait(context.Background()) }(h.tenure)
+	return result
+}
+
+// begin ends the hold if it has not ended yet.
+func (t *tenure) begin() {
+	if t.ctx.Err() == nil && t.loop.Send(actor.Release{Hold: t.call}) {
+		<-t.ctx.Done() // taken; the lock's goroutine ends it next
+	}
+}
+
+// wait waits for the end of a release, however it began. Where nobody waits,
+// the connection is closed.
+func (t *tenure) wait(ctx context.Context) error {
+	select {
+	case <-t.finished:
+	case <-t.lost:
+	case <-ctx.Done():
+		t.loop.Send(actor.Abandon{Hold: t.call, Cause: contextError(ctx)})
+	}
+	select {
+	case <-t.lost:
+		return context.Cause(t.ctx)
+	case <-t.finished:
+		return t.result
+	}
+}
+
+// unconfirmed words the error of a release that the server did not confirm.
+func unconfirmed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("tether: release of %q not confirmed, the connection was closed: %w", name, err)
+}
+
+// contextError is why a context has ended: its error, and the cause if that is
+// another one.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || cause == err {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -1,0 +1,265 @@
+package tether
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tetherlock/tether/actor"
+	"github.com/tetherlock/tether/wire"
+)
+
+const (
+	// maxIdle bounds the idle sockets of a client.
+	maxIdle = 64
+	// idleLimit is how long an idle socket is kept.
+	idleLimit = 30 * time.Second
+	// nameLimit is how long an idle socket keeps its lock's name: peers take
+	// a silent connection of that name for a crashed holder.
+	nameLimit = 400 * time.Millisecond
+	// renameLimit bounds the answer to a renaming.
+	renameLimit = time.Second
+)
+
+// hub is what the locks of one client share: the idle sockets, the list of
+// locks, and the look for a new master. One goroutine owns it; it does no I/O
+// of its own, so nobody who sends to it waits for long.
+type hub struct {
+	endpoint *endpoint
+	inbox    chan any
+	done     chan struct{}
+}
+
+// Messages to the hub.
+type (
+	takeSocket struct{ reply chan<- *wire.Socket }
+	parkSocket struct{ socket *wire.Socket }
+	namedIdle  struct{ socket *wire.Socket }
+	enterLock  struct {
+		loop  *actor.Loop
+		reply chan<- bool
+	}
+	leaveLock   struct{ loop *actor.Loop }
+	watchMaster struct {
+		who   watcher
+		moved chan<- error
+	}
+	unwatchMaster struct{ moved chan<- error }
+	masterAt      struct{ addr string }
+	// closeHub lets no lock in any more. The reply lists those that are left.
+	closeHub struct{ reply chan<- []*actor.Loop }
+	// orphanHub says that the client's handle is gone.
+	orphanHub struct{}
+)
+
+// idleSocket is a clean socket that nobody uses.
+type idleSocket struct {
+	socket *wire.Socket
+	since  time.Time
+	named  bool // it still bears a lock's name
+}
+
+func newHub(e *endpoint) *hub {
+	h := &hub{endpoint: e, inbox: make(chan any), done: make(chan struct{})}
+	k := &keeper{hub: h, locks: map[*actor.Loop]bool{}, masters: masters{watchers: map[chan<- error]watcher{}}}
+	go k.run()
+	return h
+}
+
+// send hands a message over; it returns false when the hub has ended.
+func (h *hub) send(m any) bool {
+	select {
+	case h.inbox <- m:
+		return true
+	case <-h.done:
+		return false
+	}
+}
+
+// take returns a clean idle socket, or nil.
+func (h *hub) take() *wire.Socket {
+	reply := make(chan *wire.Socket, 1)
+	if !h.send(takeSocket{reply}) {
+		return nil
+	}
+	return <-reply
+}
+
+// park takes a clean socket back.
+func (h *hub) park(s *wire.Socket) {
+	if !h.send(parkSocket{s}) {
+		s.Close()
+	}
+}
+
+// closed says whether the client is closed.
+func (h *hub) closed() bool {
+	select {
+	case <-h.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// enter notes a lock that is to be closed with the client; it returns false
+// when the client is closed.
+func (h *hub) enter(l *actor.Loop) bool {
+	reply := make(chan bool, 1)
+	return h.send(enterLock{l, reply}) && <-reply
+}
+
+func (h *hub) leave(l *actor.Loop) { h.send(leaveLock{l}) }
+
+func (h *hub) watch(who watcher, moved chan<- error) {
+	if h.endpoint.sentinel {
+		h.send(watchMaster{who, moved})
+	}
+}
+
+func (h *hub) unwatch(moved chan<- error) {
+	if h.endpoint.sentinel {
+		h.send(unwatchMaster{moved})
+	}
+}
+
+// keeper is what the hub's goroutine owns.
+type keeper struct {
+	*hub
+	idle     []idleSocket // the one that was parked last at the end
+	locks    map[*actor.Loop]bool
+	masters  masters
+	closing  bool
+	orphaned bool
+	stopped  bool
+}
+
+func (k *keeper) run() {
+	defer close(k.done)
+	timer := time.NewTimer(idleLimit)
+	defer timer.Stop()
+	for !k.stopped {
+		select {
+		case m := <-k.inbox:
+			k.receive(m)
+		case <-timer.C:
+		}
+		now := time.Now()
+		k.tidy(now)
+		k.masters.look(now, k.hub)
+		timer.Reset(k.next(now))
+	}
+	for _, i := range k.idle {
+		i.socket.Close()
+	}
+}
+
+// receive takes one message.
+func (k *keeper) receive(m any) {
+	switch m := m.(type) {
+	case takeSocket:
+		m.reply <- k.freshest()
+	case parkSocket:
+		k.keep(idleSocket{m.socket, time.Now(), true})
+	case namedIdle:
+		k.keep(idleSocket{m.socket, time.Now(), false})
+	case enterLock:
+		if !k.closing {
+			k.locks[m.loop] = true
+		}
+		m.reply <- !k.closing
+	case leaveLock:
+		delete(k.locks, m.loop)
+	case watchMaster:
+		k.masters.add(m.moved, m.who)
+	case unwatchMaster:
+		delete(k.masters.watchers, m.moved)
+	case masterAt:
+		k.masters.found(m.addr)
+		k.forget(m.addr)
+	case closeHub:
+		k.closing = true
+		m.reply <- slices.Collect(maps.Keys(k.locks))
+	case orphanHub:
+		k.orphaned = true
+	}
+	k.stopped = (k.closing || k.orphaned) && len(k.locks) == 0
+}
+
+// freshest takes the socket that was used last. One on which the server has
+// said anything, its end above all, is of no use.
+func (k *keeper) freshest() *wire.Socket {
+	for len(k.idle) > 0 {
+		last := len(k.idle) - 1
+		s := k.idle[last].socket
+		k.idle = k.idle[:last]
+		if s.Quiet() {
+			return s
+		}
+		s.Close()
+	}
+	return nil
+}
+
+func (k *keeper) keep(i idleSocket) {
+	if len(k.idle) >= maxIdle {
+		i.socket.Close()
+		return
+	}
+	k.idle = append(k.idle, i)
+}
+
+// forget closes the idle sockets of a master that was replaced.
+func (k *keeper) forget(master string) {
+	k.idle = slices.DeleteFunc(k.idle, func(i idleSocket) bool {
+		gone := master != "" && i.socket.RemoteAddr() != master
+		if gone {
+			i.socket.Close()
+		}
+		return gone
+	})
+}
+
+// tidy takes lock names off and closes what has been idle for long.
+func (k *keeper) tidy(now time.Time) {
+	k.idle = slices.DeleteFunc(k.idle, func(i idleSocket) bool {
+		switch idle := now.Sub(i.since); {
+		case idle >= idleLimit:
+			i.socket.Close()
+			return true
+		case i.named && idle >= nameLimit:
+			go rename(i.socket, k.hub)
+			return true
+		}
+		return false
+	})
+}
+
+// rename names an idle socket as one, beside the hub.
+func rename(s *wire.Socket, h *hub) {
+	if s.Write(wire.AppendHello(nil, nil, wire.IdleName)) != nil {
+		s.Close()
+		return
+	}
+	select {
+	case f := <-s.Frames():
+		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.send(namedIdle{s}) {
+			return
+		}
+	case <-time.After(renameLimit):
+	}
+	s.Close()
+}
+
+// next is when something is due.
+func (k *keeper) next(now time.Time) time.Duration {
+	wait := idleLimit
+	for _, i := range k.idle {
+		due := i.since.Add(idleLimit)
+		if i.named {
+			due = i.since.Add(nameLimit)
+		}
+		wait = min(wait, due.Sub(now))
+	}
+	return max(0, min(wait, k.masters.wait(now)))
+}

@@ -1,0 +1,174 @@
+package tether
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/tetherlock/tether/actor"
+)
+
+// State is where a [Lock] is in its life.
+type State uint8
+
+// The states of a lock.
+const (
+	// Idle holds nothing and wants nothing.
+	Idle = State(actor.Idle)
+	// Acquiring wants the lock.
+	Acquiring = State(actor.Acquiring)
+	// Held holds it.
+	Held = State(actor.Held)
+	// Lost has lost its last hold. The next acquire starts afresh.
+	Lost = State(actor.HoldLost)
+)
+
+// String returns the state's name.
+func (s State) String() string { return actor.State(s).String() }
+
+// Lock is a distributed lock, as seen from one place. It is safe for
+// concurrent use and not reentrant: acquires of one Lock queue, first come,
+// first served.
+//
+// An idle Lock that is dropped without Close leaves nothing behind.
+type Lock struct{ *lock }
+
+// lock is a Lock without its handle, so that the handle can be collected.
+type lock struct {
+	name string
+	once bool // its goroutine ends with its first acquire
+	loop *actor.Loop
+	err  error // of every call
+}
+
+// Result is the outcome of [Lock.AcquireAsync]: a hold or an error.
+type Result struct {
+	Hold *Hold
+	Err  error
+}
+
+// Name returns the name of the lock.
+func (l *Lock) Name() string { return l.name }
+
+// Acquire waits for the lock until ctx ends. The hold does not depend on ctx
+// afterwards.
+//
+// When ctx ends first, the error matches its error and names who holds the
+// lock (a [*HeldError], which matches [ErrHeld]) or the last failure to reach
+// the server; a grant that came too late has been given back. Failures that
+// may pass, such as a refused connection or a failover, are retried with
+// growing pauses. Those that would repeat end the call at once:
+// [*ConfigError], [*UnsupportedError], [*AuthError], [*PermissionError],
+// [ErrClosed].
+func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
+	defer runtime.KeepAlive(l)
+	return l.acquire(ctx, false)
+}
+
+// TryAcquire takes the lock if nobody holds it. At the sight of a holder it
+// returns a [*HeldError], which matches [ErrHeld]; of several tries on a free
+// lock exactly one succeeds. A failure to reach the server ends it as well. It
+// takes a round trip when the lock is free, and never more than about three
+// seconds.
+func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) {
+	defer runtime.KeepAlive(l)
+	return l.acquire(ctx, true)
+}
+
+func (l *lock) acquire(ctx context.Context, try bool) (*Hold, error) {
+	q := &request{result: make(chan Result, 1)}
+	if err := l.ask(ctx, actor.Acquire{Call: q, Try: try}); err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-q.result:
+		return r.Hold, r.Err
+	case <-ctx.Done():
+	}
+	l.loop.Send(actor.Cancel{Call: q, Cause: contextError(ctx)})
+	r := <-q.result
+	if r.Hold == nil {
+		return nil, r.Err
+	}
+	// Granted in the same moment: given back, as if it had come too late.
+	_ = r.Hold.Release(ctx) // ctx has ended: this does not wait
+	return nil, fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
+}
+
+// ask hands an acquire to the lock's goroutine. There is no I/O for a context
+// that has ended, nor for wrong options.
+func (l *lock) ask(ctx context.Context, in actor.Acquire) error {
+	switch {
+	case l.err != nil:
+		return l.err
+	case ctx.Err() != nil:
+		if l.once {
+			l.loop.Send(actor.Orphan{})
+		}
+		return fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
+	case !l.loop.Send(in):
+		return ErrClosed
+	}
+	return nil
+}
+
+// AcquireAsync is [Lock.Acquire] for select loops: it returns at once, and the
+// channel delivers exactly one result. A grant that nobody has received when
+// ctx ends or the lock is closed is given back, and the channel delivers the
+// error instead.
+func (l *Lock) AcquireAsync(ctx context.Context) <-chan Result {
+	defer runtime.KeepAlive(l)
+	q := &request{result: make(chan Result, 1)}
+	if l.err != nil {
+		q.result <- Result{Err: l.err}
+		return q.result
+	}
+	asked := make(chan struct{})
+	defer close(asked)
+	q.stop = context.AfterFunc(ctx, func() {
+		<-asked // a cancel in front of its acquire would be lost
+		l.loop.Send(actor.Cancel{Call: q, Cause: contextError(ctx)})
+	})
+	if err := l.ask(ctx, actor.Acquire{Call: q}); err != nil {
+		q.stop()
+		q.result <- Result{Err: err}
+	}
+	return q.result
+}
+
+// Events returns the channel of the lock's events: the same one every time,
+// filled from the first call on and closed when the lock has ended. It holds
+// 64 events; when nobody reads, the oldest are dropped, and a [DroppedEvent]
+// tells how many.
+func (l *Lock) Events() <-chan Event {
+	defer runtime.KeepAlive(l)
+	reply := make(chan (<-chan Event), 1)
+	if l.err == nil && l.loop.Send(askEvents{reply}) {
+		return <-reply
+	}
+	ended := make(chan Event)
+	close(ended)
+	return ended
+}
+
+// State returns where the lock is. It may have changed when you read it.
+func (l *Lock) State() State {
+	defer runtime.KeepAlive(l)
+	reply := make(chan State, 1)
+	if l.err == nil && l.loop.Send(askState{reply}) {
+		return <-reply
+	}
+	return Idle
+}
+
+// Close ends the lock. A hold ends first, as a loss whose cause is
+// [ErrClosed]; acquires that wait return [ErrClosed], as do all later calls.
+// Close returns when the lock has left the server, or its connection is
+// closed, after a second at the latest. Closing again returns nil.
+func (l *Lock) Close() error {
+	defer runtime.KeepAlive(l)
+	if l.loop != nil && l.loop.Send(actor.Close{}) {
+		<-l.loop.Done()
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package tether_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The Go code of the README and of the package's documentation is taken from
+// examples, which are compiled and run.
+func TestDocumentedCodeIsCompiled(t *testing.T) {
+	var examples strings.Builder
+	files, err := filepath.Glob("example*_test.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		examples.WriteString(words(read(t, file)) + "\n")
+	}
+	for file, code := range map[string]*regexp.Regexp{
+		"README.md": regexp.MustCompile("(?ms)^```go\n(.*?)^```$"),
+		"doc.go":    regexp.MustCompile(`(?m)((?:^//\t.*\n)+)`),
+	} {
+		snippets := code.FindAllStringSubmatch(read(t, file), -1)
+		require.NotEmpty(t, snippets, file)
+		for _, snippet := range snippets {
+			text := regexp.MustCompile(`(?m)^//\t`).ReplaceAllString(snippet[1], "")
+			require.Contains(t, examples.String(), words(text), "the code of %s is in no example", file)
+		}
+	}
+}
+
+// Whoever reads about a promise can look at the test that shows it.
+func TestDocumentedTestsExist(t *testing.T) {
+	exists := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(\w+ \*testing\.[TF]\)`)
+	require.NoError(t, filepath.WalkDir(".", func(file string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(file, "_test.go") {
+			for _, match := range declared.FindAllStringSubmatch(read(t, file), -1) {
+				exists[match[1]] = true
+			}
+		}
+		return err
+	}))
+	for _, file := range []string{"README.md", "CONTRIBUTING.md"} {
+		named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`).FindAllString(read(t, file), -1)
+		require.NotEmpty(t, named, file)
+		missing := slices.DeleteFunc(named, func(name string) bool { return exists[name] })
+		require.Empty(t, missing, "named in %s", file)
+	}
+}
+
+// A promise without a test is none.
+func TestEveryPromiseNamesATest(t *testing.T) {
+	_, section, found := strings.Cut(read(t, "README.md"), "## What it promises\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(section, -1)
+	require.Greater(t, len(rows), 2)
+	for _, row := range rows[2:] {
+		require.Regexp(t, "`Test[A-Z]\\w*`", row)
+	}
+}
+
+// words is a text whose white space does not matter.
+func words(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
