@@ -318,36 +318,38 @@ var whys = [...]string{
 }
 
 func describeRefusal(r Refusal) string {
-	s := whys[r.Why]
+	var s strings.Builder
+	s.WriteString(whys[r.Why])
 	if r.Cause != nil {
-		s += ": " + r.Cause.Error()
+		s.WriteString(": " + r.Cause.Error())
 	}
 	if r.Self {
-		s += "; held by this lock"
+		s.WriteString("; held by this lock")
 	}
 	for _, h := range r.Holders {
-		s += "; holder " + describeRecord(h)
+		s.WriteString("; holder " + describeRecord(h))
 	}
 	if r.Silent > 0 {
-		s += fmt.Sprintf("; %d silent", r.Silent)
+		s.WriteString(fmt.Sprintf("; %d silent", r.Silent))
 	}
 	if r.Trouble != nil {
-		s += "; trouble: " + r.Trouble.Error()
+		s.WriteString("; trouble: " + r.Trouble.Error())
 	}
-	return s
+	return s.String()
 }
 
 func describeEvent(e Event) string {
 	switch e := e.(type) {
 	case Waiting:
-		s := "waiting"
+		var s strings.Builder
+		s.WriteString("waiting")
 		for _, h := range e.Holders {
-			s += " " + describeRecord(h)
+			s.WriteString(" " + describeRecord(h))
 		}
 		if e.Silent > 0 {
-			s += fmt.Sprintf(" (%d silent)", e.Silent)
+			s.WriteString(fmt.Sprintf(" (%d silent)", e.Silent))
 		}
-		return s
+		return s.String()
 	case AttemptFailed:
 		return fmt.Sprintf("attempt failed: %v; retry in %v", e.Err, e.Retry)
 	case Checked:

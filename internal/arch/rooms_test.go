@@ -30,7 +30,6 @@ const (
 	goRedis   = "github.com/redis/go-redis/v9"
 	uuid      = "github.com/google/uuid"
 	miniredis = "github.com/alicebob/miniredis/v2"
-	gopherLua = "github.com/yuin/gopher-lua"
 	cobra     = "github.com/spf13/cobra"
 )
 
@@ -49,7 +48,7 @@ var rooms = []room{
 	{folder: "actor", own: []string{"protocol"}, pure: true},
 	{folder: actorLoop, own: []string{"protocol", "wire"}},
 	{folder: ".", own: []string{"protocol", "wire", "actor"}, foreign: []string{goRedis, uuid}},
-	{folder: "tethertest", own: []string{"protocol", "wire"}, foreign: []string{miniredis, gopherLua}},
+	{folder: "tethertest", own: []string{"wire"}, foreign: []string{goRedis, miniredis}},
 	{folder: "cmd/tether", own: []string{".", "tethertest", "cmd/tether"}, foreign: []string{goRedis, cobra}},
 	{folder: "internal/redistest", foreign: []string{goRedis}, mayLock: true},
 	{folder: "internal/arch"},
