@@ -114,7 +114,7 @@ func askOnce(ctx context.Context, rdb *redis.Client, name string, until time.Tim
 		if m, ok := m.(*redis.Message); ok {
 			r := wire.DecodeRecord(m.Payload)
 			if r.Legacy {
-				r.ID = fmt.Sprintf("legacy-%d", legacy)
+				r.ID = legacyID(legacy)
 				legacy++
 			}
 			records[r.ID] = r
@@ -125,20 +125,23 @@ func askOnce(ctx context.Context, rdb *redis.Client, name string, until time.Tim
 }
 
 // addresses fills in where the holders are connected from, if the server
-// tells.
+// tells. Legacy holders all bear one name: who is who cannot be told, only
+// that they are these.
 func addresses(ctx context.Context, rdb *redis.Client, name string, list []Holder) {
 	clients, err := rdb.ClientList(ctx).Result()
 	if err != nil {
 		return
 	}
 	at := map[string]string{}
+	legacy := 0
 	for line := range strings.Lines(clients) {
-		fields := map[string]string{}
-		for field := range strings.FieldsSeq(line) {
-			key, value, _ := strings.Cut(field, "=")
-			fields[key] = value
+		fields := clientFields(line)
+		id, ok := wire.ParseConnName(name, fields["name"])
+		if old := wire.LegacyConnName(name); !ok && old != "" && fields["name"] == old && fields["sub"] != "0" {
+			id, ok = legacyID(legacy), true
+			legacy++
 		}
-		if id, ok := wire.ParseConnName(name, fields["name"]); ok {
+		if ok {
 			at[id] = fields["addr"]
 		}
 	}
@@ -146,3 +149,15 @@ func addresses(ctx context.Context, rdb *redis.Client, name string, list []Holde
 		list[i].Addr = at[list[i].ID]
 	}
 }
+
+// clientFields reads a line of CLIENT LIST.
+func clientFields(line string) map[string]string {
+	fields := map[string]string{}
+	for field := range strings.FieldsSeq(line) {
+		key, value, _ := strings.Cut(field, "=")
+		fields[key] = value
+	}
+	return fields
+}
+
+func legacyID(n int) string { return fmt.Sprintf("legacy-%d", n) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tetherlock/tether"
 	"github.com/tetherlock/tether/internal/redistest"
+	"github.com/tetherlock/tether/wire"
 )
 
 // The promises of the README that no case of the API shows.
@@ -263,6 +264,41 @@ func TestProbe(t *testing.T) {
 		defer cancel()
 		_, err = s.client(t).Acquire(ctx, "l")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// A participant of an old kind answers with a bare timestamp. It holds.
+func TestLegacyParticipantHolds(t *testing.T) {
+	onServers(t, func(t *testing.T, s server) {
+		o := s.options()
+		o.ClientName = "l-lock"
+		old := redis.NewClient(o)
+		defer func() { require.NoError(t, old.Close()) }()
+		sub := old.Subscribe(t.Context(), "l")
+		_, err := sub.Receive(t.Context())
+		require.NoError(t, err)
+		var answering sync.WaitGroup
+		answering.Go(func() {
+			for m := range sub.Channel() {
+				if response, ok := wire.DecodePing(m.Payload); ok {
+					_ = old.Publish(context.Background(), response, "1700000000.5").Err() // it shows in what is seen
+				}
+			}
+		})
+		defer answering.Wait()
+		defer func() { require.NoError(t, sub.Close()) }()
+
+		c := s.client(t)
+		seen, err := c.Probe(t.Context(), "l")
+		require.NoError(t, err)
+		require.Len(t, seen, 1)
+		require.True(t, seen[0].Legacy)
+		require.Equal(t, "exclusive", seen[0].Mode)
+		require.NotEmpty(t, seen[0].Addr)
+		_, err = c.TryAcquire(t.Context(), "l")
+		held, ok := errors.AsType[*tether.HeldError](err)
+		require.True(t, ok, "%v", err)
+		require.True(t, held.Holders[0].Legacy)
 	})
 }
 

@@ -34,7 +34,7 @@ func LegacyConnName(channel string) string {
 // a channel of its own, and its participants are none of the channel a.
 func ParseConnName(channel, name string) (holderID string, ok bool) {
 	at := len(name) - holderIDLen
-	if at < 0 || !ValidHolderID(name[at:]) {
+	if at < 0 || !validHolderID(name[at:]) {
 		return "", false
 	}
 	id := name[at:]
@@ -55,9 +55,9 @@ func ParseConnName(channel, name string) (holderID string, ok bool) {
 
 const holderIDLen = 32
 
-// ValidHolderID says whether s has the form of a holder id: 32 lowercase hex
+// validHolderID says whether s has the form of a holder id: 32 lowercase hex
 // digits.
-func ValidHolderID(s string) bool {
+func validHolderID(s string) bool {
 	if len(s) != holderIDLen {
 		return false
 	}

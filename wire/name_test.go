@@ -110,9 +110,9 @@ func TestParseConnName(t *testing.T) {
 }
 
 func TestValidHolderID(t *testing.T) {
-	require.True(t, ValidHolderID(idA))
+	require.True(t, validHolderID(idA))
 	for _, s := range []string{"", idA[1:], idA + "0", strings.ToUpper(idA), "g" + idA[1:], " " + idA[1:], "é" + idA[2:]} {
-		require.False(t, ValidHolderID(s), "%q", s)
+		require.False(t, validHolderID(s), "%q", s)
 	}
 }
 
@@ -152,7 +152,7 @@ func FuzzParseConnName(f *testing.F) {
 			require.Empty(t, id)
 			return
 		}
-		require.True(t, ValidHolderID(id))
+		require.True(t, validHolderID(id))
 		require.Equal(t, name, ConnName(channel, id))
 		_, ok = ParseConnName(channel+"-lock-"+id, name)
 		require.False(t, ok)
