@@ -49,7 +49,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 	}
 	c.hub = newHub(e)
 	client := &Client{c}
-	runtime.AddCleanup(client, func(h *hub) { h.send(orphanHub{}) }, c.hub)
+	whenDropped(client, func(h *hub) { h.send(orphanHub{}) }, c.hub)
 	return client
 }
 
@@ -64,7 +64,7 @@ func (c *Client) Lock(name string, opts ...LockOption) *Lock {
 	defer runtime.KeepAlive(c)
 	l := &Lock{c.open(name, false, opts)}
 	if l.err == nil {
-		runtime.AddCleanup(l, func(loop *actor.Loop) { loop.Send(actor.Orphan{}) }, l.loop)
+		whenDropped(l, func(loop *actor.Loop) { loop.Send(actor.Orphan{}) }, l.loop)
 	}
 	return l
 }

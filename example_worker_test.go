@@ -28,12 +28,14 @@ func ExampleHold_Lost() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	letters := make(chan string)
+	letters, sent := make(chan string), make(chan string)
 	stopped := make(chan error)
-	go func() { stopped <- sendLetters(hold, letters) }()
+	go func() { stopped <- sendLetters(hold, letters, sent) }()
 
-	letters <- "to Ada"
-	letters <- "to Grace"
+	for _, letter := range []string{"to Ada", "to Grace"} {
+		letters <- letter
+		fmt.Println("sent", <-sent)
+	}
 	server.KillSubscribers("mailer") // the connection breaks
 
 	lost, ok := errors.AsType[*tether.LostError](<-stopped)
@@ -45,7 +47,7 @@ func ExampleHold_Lost() {
 }
 
 // sendLetters works until there are no more letters, or the lock is lost.
-func sendLetters(hold *tether.Hold, letters <-chan string) error {
+func sendLetters(hold *tether.Hold, letters <-chan string, sent chan<- string) error {
 	for {
 		select {
 		case letter, more := <-letters:
@@ -53,15 +55,14 @@ func sendLetters(hold *tether.Hold, letters <-chan string) error {
 				return hold.Release(context.Background())
 			}
 			// The work itself is bound to the hold as well.
-			sendLetter(hold.Context(), letter)
+			if err := sendLetter(hold.Context()); err != nil {
+				return err
+			}
+			sent <- letter
 		case <-hold.Lost():
 			return hold.Err()
 		}
 	}
 }
 
-func sendLetter(ctx context.Context, letter string) {
-	if ctx.Err() == nil {
-		fmt.Println("sent", letter)
-	}
-}
+func sendLetter(ctx context.Context) error { return context.Cause(ctx) }

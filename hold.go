@@ -40,7 +40,7 @@ func newHold(t *tenure, log *slog.Logger) *Hold {
 	h := &Hold{t}
 	// The program may well rely on the lock although it has forgotten the
 	// Hold, so nothing is released here.
-	runtime.AddCleanup(h, func(t *tenure) {
+	whenDropped(h, func(t *tenure) {
 		if t.ctx.Err() == nil {
 			log.Warn("a Hold was dropped without Release; the lock stays held", "lock", t.name, "holder", t.id)
 		}

@@ -1,6 +1,7 @@
 package tether_test
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,4 +44,29 @@ func TestIdleSocketsAreClosedInTheEnd(t *testing.T) {
 		<-time.After(time.Second)
 		require.Empty(t, names())
 	})
+}
+
+// In a bubble, what is dropped is left to Close: the collector may not touch
+// the bubble's channels.
+func TestDroppedInABubble(t *testing.T) {
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			srv, err := tethertest.Start("")
+			require.NoError(t, err)
+			defer srv.Close()
+			rdb := redis.NewClient(srv.Options())
+			defer func() { require.NoError(t, rdb.Close()) }()
+			c := tether.New(rdb)
+			defer func() { require.NoError(t, c.Close()) }()
+			for range 10 {
+				h, err := c.Lock("l").Acquire(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, h.Release(t.Context()))
+			}
+			_, err = c.Lock("forgotten").Acquire(t.Context())
+			require.NoError(t, err)
+			runtime.GC()
+		})
+		runtime.GC()
+	}
 }
