@@ -25,7 +25,6 @@ func (m *Machine) withdraw() {
 func (m *Machine) attempt() {
 	m.notify(Attempting{})
 	m.serve.trips = 0
-	m.serve.asked = time.Time{}
 	if m.link.up && !m.link.clean() {
 		m.drop()
 	}
@@ -111,6 +110,7 @@ func (m *Machine) sleep(pause time.Duration, look bool) {
 	m.phase = sleeping
 	m.serve.wake = m.now.Add(pause)
 	m.serve.look = look
+	m.serve.asked = time.Time{}
 }
 
 // awake ends a sleep: with a look at the channel, or with an attempt.
