@@ -3,6 +3,7 @@ package tether
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,16 +36,20 @@ type HeldError struct {
 	// Err is what ended the waiting; nil for a try.
 	Err error
 
-	self  bool
-	extra string
+	self    bool
+	silent  int
+	trouble error
 }
 
 // Error names the holders.
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tether: lock %q is held by ", e.Name)
-	if e.self {
+	switch {
+	case e.self:
 		b.WriteString("this Lock")
+	case len(e.Holders) == 0:
+		b.WriteString("someone else")
 	}
 	for i, h := range e.Holders {
 		if i > 0 {
@@ -52,7 +57,7 @@ func (e *HeldError) Error() string {
 		}
 		b.WriteString(h.String())
 	}
-	b.WriteString(e.extra)
+	b.WriteString(detail(e.silent, e.trouble))
 	if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())
 	}
@@ -62,8 +67,47 @@ func (e *HeldError) Error() string {
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// Unwrap returns what ended the waiting.
-func (e *HeldError) Unwrap() error { return e.Err }
+// Unwrap returns what ended the waiting, and the last failure to reach the
+// server if nothing was heard since.
+func (e *HeldError) Unwrap() []error { return present(e.Err, e.trouble) }
+
+// waitError is an acquire that ended without having seen a holder.
+type waitError struct {
+	name    string
+	silent  int
+	trouble error
+	err     error
+}
+
+func (e *waitError) Error() string {
+	text := fmt.Sprintf("tether: acquire %q", e.name) + detail(e.silent, e.trouble)
+	if e.err != nil {
+		text += ": " + e.err.Error()
+	}
+	return text
+}
+
+func (e *waitError) Unwrap() []error { return present(e.err, e.trouble) }
+
+// present leaves out what is nil.
+func present(errs ...error) []error {
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+// detail tells what else is known about an acquire that failed.
+func detail(silent int, trouble error) string {
+	var b strings.Builder
+	switch {
+	case silent == 1:
+		b.WriteString("; 1 participant does not answer")
+	case silent > 1:
+		fmt.Fprintf(&b, "; %d participants do not answer", silent)
+	}
+	if trouble != nil {
+		fmt.Fprintf(&b, "; last attempt: %v", trouble)
+	}
+	return b.String()
+}
 
 // LostError says that a hold has ended without a release.
 type LostError struct {
@@ -141,34 +185,17 @@ func public(err error) error {
 
 // worded turns a refusal into the error that an acquire returns.
 func worded(name string, r actor.Refusal) error {
-	cause := public(r.Cause)
+	cause, trouble := public(r.Cause), public(r.Trouble)
 	switch {
 	case r.Why == actor.Shut:
 		return ErrClosed
 	case r.Why == actor.Broken:
 		return fmt.Errorf("tether: acquire %q: %w", name, stripped(cause))
 	case r.Self || len(r.Holders) > 0 || r.Why == actor.Contended:
-		return &HeldError{Name: name, Holders: holders(r.Holders), Err: cause, self: r.Self, extra: detail(r)}
-	case cause == nil:
-		return fmt.Errorf("tether: acquire %q%s", name, detail(r))
+		return &HeldError{Name: name, Holders: holders(r.Holders), Err: cause, self: r.Self, silent: r.Silent, trouble: trouble}
 	default:
-		return fmt.Errorf("tether: acquire %q%s: %w", name, detail(r), cause)
+		return &waitError{name, r.Silent, trouble, cause}
 	}
-}
-
-// detail tells what else is known about an acquire that failed.
-func detail(r actor.Refusal) string {
-	var b strings.Builder
-	switch {
-	case r.Silent == 1:
-		b.WriteString("; 1 participant does not answer")
-	case r.Silent > 1:
-		fmt.Fprintf(&b, "; %d participants do not answer", r.Silent)
-	}
-	if r.Trouble != nil {
-		fmt.Fprintf(&b, "; last attempt: %v", public(r.Trouble))
-	}
-	return b.String()
 }
 
 // prefixless is an error whose text does not repeat the package's name.

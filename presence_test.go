@@ -130,8 +130,12 @@ func TestCredentials(t *testing.T) {
 	t.Run("wrong password", func(t *testing.T) {
 		o := s.Options()
 		o.Username, o.Password = "locks", "wrong"
-		_, err := clientOf(t, redis.NewClient(o)).Acquire(t.Context(), "l")
+		c := clientOf(t, redis.NewClient(o))
+		_, err := c.Acquire(t.Context(), "l")
 		_, ok := errors.AsType[*tether.AuthError](err)
+		require.True(t, ok, "%v", err)
+		_, err = c.Probe(t.Context(), "l")
+		_, ok = errors.AsType[*tether.AuthError](err)
 		require.True(t, ok, "%v", err)
 	})
 	t.Run("no password", func(t *testing.T) {
@@ -466,6 +470,12 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 			denied, ok := errors.AsType[*tether.PermissionError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, command, denied.Command)
+			if missing == "-subscribe" || missing == "-publish" {
+				_, err = clientOf(t, redis.NewClient(o)).Probe(t.Context(), "l")
+				denied, ok = errors.AsType[*tether.PermissionError](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, command, denied.Command)
+			}
 		})
 	}
 }
@@ -614,6 +624,8 @@ func TestRefusedConnectionIsRetried(t *testing.T) {
 	defer cancel()
 	_, err = c.Acquire(ctx, "l")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, ok = errors.AsType[*net.OpError](err)
+	require.True(t, ok, "%v", err)
 	require.ErrorContains(t, err, "refused")
 	require.NotErrorIs(t, err, tether.ErrHeld)
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tetherlock/tether/actor"
 	"github.com/tetherlock/tether/protocol"
 	"github.com/tetherlock/tether/wire"
 )
@@ -43,7 +44,7 @@ func (c *Client) Probe(ctx context.Context, name string) ([]Holder, error) {
 	defer func() { _ = rdb.Close() }() // it is ours and idle
 	list, err := ask(ctx, rdb, name)
 	if err != nil && list == nil {
-		return nil, fmt.Errorf("tether: probe %q: %w", name, err)
+		return nil, fmt.Errorf("tether: probe %q: %w", name, stripped(err))
 	}
 	addresses(ctx, rdb, name, list)
 	return list, err
@@ -92,11 +93,11 @@ func askOnce(ctx context.Context, rdb *redis.Client, name string, until time.Tim
 	answers := rdb.Subscribe(ctx, response)
 	defer func() { _ = answers.Close() }() // whatever it says, it is over
 	if _, err := answers.Receive(ctx); err != nil {
-		return nil, 0, err
+		return nil, 0, spoken("SUBSCRIBE", err)
 	}
 	n, err := probeScript.Run(ctx, rdb, nil, name, wire.EncodePing(response)).Int()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, spoken("EVAL", err)
 	}
 	records := map[string]protocol.Record{}
 	legacy := 0
@@ -122,6 +123,14 @@ func askOnce(ctx context.Context, rdb *redis.Client, name string, until time.Tim
 	}
 	list := slices.SortedFunc(maps.Values(records), func(a, b protocol.Record) int { return strings.Compare(a.ID, b.ID) })
 	return list, n - len(records), nil
+}
+
+// spoken words an error of go-redis like those of a lock.
+func spoken(command string, err error) error {
+	if said, ok := errors.AsType[redis.Error](err); ok {
+		return public(actor.ReplyFault(command, said.Error()))
+	}
+	return err
 }
 
 // addresses fills in where the holders are connected from, if the server

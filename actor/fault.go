@@ -84,10 +84,10 @@ var transientCodes = map[string]bool{
 	"CLUSTERDOWN": true, "TRYAGAIN": true, "NOREPLICAS": true, "UNBLOCKED": true, "NOSCRIPT": true,
 }
 
-// replyFault reads an error reply.
-func replyFault(op Op, message string) *Fault {
+// ReplyFault reads an error reply to a Redis command.
+func ReplyFault(command, message string) *Fault {
 	code, rest, _ := strings.Cut(message, " ")
-	f := &Fault{Kind: Rejected, Command: op.String(), Message: message}
+	f := &Fault{Kind: Rejected, Command: command, Message: message}
 	switch {
 	case transientCodes[code], strings.HasPrefix(rest, "max number of clients reached"):
 		f.Kind = Transient

@@ -149,7 +149,7 @@ func (m *Machine) failed(in Failed) {
 	if !in.Command.pushed() {
 		m.link.owed--
 	}
-	f := replyFault(in.Command, in.Message)
+	f := ReplyFault(in.Command.String(), in.Message)
 	switch {
 	case in.Command == Auth:
 		// The server goes on with the old login; whether it cuts the socket

@@ -1,0 +1,167 @@
+//go:build unix && !aix && !solaris
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/tetherlock/tether"
+)
+
+const runHelp = `Takes the lock NAME, runs the command, and releases the lock when the command
+and all that it left in its process group are gone.
+
+If the lock is lost, or tether run is killed, the whole group gets SIGTERM, and
+SIGKILL after the grace. Until then the next holder's command may run beside
+it; --grace 0 sends SIGKILL at once.
+
+The command finds TETHER_LOCK, TETHER_HOLDER_ID and TETHER_TOKEN (the fencing
+token; 0 without fencing) in its environment.
+
+Exit codes: the command's own (128+n if signal n killed it), or
+  64  wrong usage
+  69  Redis can't be reached, or can't serve the lock
+  70  this machine can't start the command's processes
+  75  somebody else holds the lock, and the waiting is over
+  76  the lock was lost, and the command was ended
+ 126  the command can't be run
+ 127  the command was not found
+ 130  SIGINT ended the waiting (128+n: signal n)`
+
+// job is one tether run.
+type job struct {
+	name    string
+	argv    []string
+	path    string // of the command
+	wait    time.Duration
+	forever bool // wait has not been given
+	grace   time.Duration
+	server  *redis.Options
+	signals chan os.Signal
+}
+
+func runCommand() *cobra.Command {
+	var j job
+	var server serverFlag
+	c := &cobra.Command{
+		Use:                   "run NAME [flags] -- CMD ARGS…",
+		Short:                 "Take a lock, run a command, release the lock",
+		Long:                  runHelp,
+		Example:               "  tether run nightly-report -- ./report.sh\n  tether run migrate --wait 0 -- make migrate || echo somebody else does it",
+		DisableFlagsInUseLine: true,
+		Args:                  nameAndCommand,
+	}
+	server.add(c)
+	c.Flags().DurationVar(&j.wait, "wait", 0, "how long to wait for the lock, as in 90s; 0 tries once (default for ever)")
+	c.Flags().DurationVar(&j.grace, "grace", 10*time.Second, "time from SIGTERM to SIGKILL; 0 kills at once")
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		j.name, j.argv, j.forever = args[0], args[1:], !c.Flags().Changed("wait")
+		if j.wait < 0 || j.grace < 0 {
+			return usage("--wait and --grace can't be negative: see tether run --help")
+		}
+		if j.server, err = server.options(); err != nil {
+			return err
+		}
+		return j.run(c.Context())
+	}
+	return c
+}
+
+func nameAndCommand(c *cobra.Command, args []string) error {
+	switch dash := c.ArgsLenAtDash(); {
+	case len(args) == 0 || dash == 0:
+		return usage("which lock? write: tether run NAME -- CMD ARGS…")
+	case dash < 0 && len(args) > 1:
+		return usage("put -- in front of the command: tether run %s -- %s …", args[0], args[1])
+	case len(args) == 1:
+		return usage("which command? write: tether run %s -- CMD ARGS…", args[0])
+	case dash > 1:
+		return usage("one lock at a time, %q is too much: tether run %s -- %s …", args[1], args[0], args[dash])
+	}
+	return nil
+}
+
+func (j *job) run(ctx context.Context) (err error) {
+	// Nobody should wait for hours to learn of a typing error.
+	if j.path, err = exec.LookPath(j.argv[0]); err != nil {
+		return cannotRun(j.argv[0], err)
+	}
+	j.signals = make(chan os.Signal, 64)
+	catch(j.signals)
+	defer signal.Stop(j.signals)
+
+	rdb := redis.NewClient(j.server)
+	defer func() { _ = rdb.Close() }() // unused itself
+	locks := tether.New(rdb)
+	defer func() { _ = locks.Close() }() // always nil
+	hold, err := j.acquire(ctx, locks.Lock(j.name))
+	if err != nil {
+		return err
+	}
+	g, err := startGroup(j.path, j.argv, j.environment(hold), j.grace)
+	if err != nil {
+		_ = hold.Release(ctx) // the other error is the reason
+		return machine("start "+j.argv[0], err)
+	}
+	s := newSupervisor(g, hold, j.signals, j.grace)
+	s.run()
+	return j.finish(s, hold.Release(ctx))
+}
+
+// environment is what the command sees. The last of two equal names counts.
+func (j *job) environment(h *tether.Hold) []string {
+	return append(os.Environ(),
+		"TETHER_LOCK="+j.name, "TETHER_HOLDER_ID="+h.ID(), "TETHER_TOKEN=0")
+}
+
+// finish says how it went.
+func (j *job) finish(s *supervisor, released error) error {
+	if s.ending.stuck {
+		say("processes of the command (group %d) don't end even at SIGKILL: look after them", s.group.pid)
+	}
+	// A loss that is only seen at the release may be older than the end of the
+	// command.
+	if lost, ok := errors.AsType[*tether.LostError](released); ok {
+		fate := "so the command was ended"
+		if !s.lost {
+			fate = "as the command ended"
+		}
+		return &outcome{exitLost, fmt.Sprintf("lost the lock %q (%v), %s: check Redis, then run it again",
+			j.name, plain(lost.Unwrap()), fate)}
+	}
+	if released != nil {
+		say("%s", plain(released)) // the lock is free all the same
+	}
+	switch {
+	case s.status.Signaled():
+		return bySignal(s.status.Signal(), "")
+	case s.status.ExitStatus() != 0:
+		return &outcome{code: s.status.ExitStatus()}
+	}
+	return nil
+}
+
+// passed are the signals that are meant for the command.
+var passed = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
+}
+
+// catch subscribes to them, without undoing what nohup has done.
+func catch(signals chan<- os.Signal) {
+	for _, s := range passed {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+}
