@@ -1,6 +1,7 @@
 package tethertest
 
 import (
+	"bytes"
 	"net"
 	"strings"
 	"sync"
@@ -197,11 +198,11 @@ func (e *engine) dispatch(c *client, name string, args []string) {
 	c.peer.Flush()
 	switch name {
 	case "MULTI":
-		c.multi = c.multi || !strings.HasPrefix(c.written.String(), "-")
+		c.multi = c.multi || !bytes.HasPrefix(c.written.Bytes(), []byte("-"))
 	case "EXEC", "DISCARD":
 		c.multi = false
 	}
-	c.send([]byte(c.written.String()))
+	c.send(bytes.Clone(c.written.Bytes()))
 	c.written.Reset()
 	if c.quits {
 		e.drop(c)
