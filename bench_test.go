@@ -32,6 +32,16 @@ func (l latencies) report(b *testing.B, what string) {
 	b.ReportMetric(float64(l[len(l)*99/100].Nanoseconds())/1e3, what+"-p99-µs")
 }
 
+func benchClient(b *testing.B, s *redistest.Server) *tether.Client {
+	rdb := redis.NewClient(s.Options())
+	c := tether.New(rdb)
+	b.Cleanup(func() {
+		require.NoError(b, c.Close())
+		require.NoError(b, rdb.Close())
+	})
+	return c
+}
+
 // raw is a socket without any library: what the lock's commands cost at least.
 type raw struct {
 	conn net.Conn
@@ -64,8 +74,7 @@ func (c *raw) do(b *testing.B, commands []byte, frames int) time.Duration {
 // the machine does meanwhile hits them alike.
 func BenchmarkAlone(b *testing.B) {
 	s := redistest.Start(b)
-	c := tether.New(redis.NewClient(s.Options()))
-	defer func() { require.NoError(b, c.Close()) }()
+	c := benchClient(b, s)
 	l := c.Lock("alone")
 	socket := dialRaw(b, s.Addr)
 	ping := wire.AppendCommand(nil, "PING")
@@ -96,8 +105,7 @@ func BenchmarkAlone(b *testing.B) {
 // BenchmarkPair counts the allocations of an acquire and a release.
 func BenchmarkPair(b *testing.B) {
 	s := redistest.Start(b)
-	c := tether.New(redis.NewClient(s.Options()))
-	defer func() { require.NoError(b, c.Close()) }()
+	c := benchClient(b, s)
 	l := c.Lock("pair")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -112,8 +120,7 @@ func BenchmarkPair(b *testing.B) {
 func BenchmarkLoss(b *testing.B) {
 	s := redistest.Start(b)
 	admin := redis.NewClient(s.Options())
-	c := tether.New(redis.NewClient(s.Options()))
-	defer func() { require.NoError(b, c.Close()) }()
+	c := benchClient(b, s)
 	l := c.Lock("loss")
 	var losses latencies
 	for b.Loop() {
@@ -157,8 +164,7 @@ func startHolder(tb testing.TB, addr string) *exec.Cmd {
 // of a waiter.
 func BenchmarkCrash(b *testing.B) {
 	s := redistest.Start(b)
-	c := tether.New(redis.NewClient(s.Options()))
-	defer func() { require.NoError(b, c.Close()) }()
+	c := benchClient(b, s)
 	var grants latencies
 	for b.Loop() {
 		holder := startHolder(b, s.Addr)
@@ -185,8 +191,7 @@ func BenchmarkCrash(b *testing.B) {
 func BenchmarkHolding(b *testing.B) {
 	const locks = 1000
 	s := redistest.Start(b)
-	c := tether.New(redis.NewClient(s.Options()))
-	defer func() { require.NoError(b, c.Close()) }()
+	c := benchClient(b, s)
 	for b.Loop() {
 		goroutines, memory := runtime.NumGoroutine(), inUse()
 		held := make([]*tether.Hold, locks)

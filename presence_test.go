@@ -192,7 +192,8 @@ func TestStreamingCredentialsLogInAgainOnTheLiveSocket(t *testing.T) {
 	o := s.Options()
 	p := newStreaming("old", "old")
 	o.StreamingCredentialsProvider = p
-	c := tether.New(redis.NewClient(o))
+	rdb := redis.NewClient(o)
+	c := tether.New(rdb)
 	h, err := c.Acquire(t.Context(), "l")
 	require.NoError(t, err)
 	user := func() string {
@@ -210,6 +211,7 @@ func TestStreamingCredentialsLogInAgainOnTheLiveSocket(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 	require.NoError(t, c.Close())
 	<-p.gone // the socket is closed, and with it the subscription
+	require.NoError(t, rdb.Close())
 }
 
 // The first write of a fresh socket, and the only one before the grant.
@@ -515,8 +517,13 @@ func oneTurn(t *testing.T, o *redis.Options) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	one, two := *o, *o
-	a, b := tether.New(redis.NewClient(&one)), tether.New(redis.NewClient(&two))
-	defer func() { require.NoError(t, a.Close()); require.NoError(t, b.Close()) }()
+	first, second := redis.NewClient(&one), redis.NewClient(&two)
+	a, b := tether.New(first), tether.New(second)
+	defer func() {
+		for _, c := range []interface{ Close() error }{a, b, first, second} {
+			require.NoError(t, c.Close())
+		}
+	}()
 	h, err := a.Acquire(ctx, "turns")
 	if err != nil {
 		return err
