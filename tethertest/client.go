@@ -27,11 +27,12 @@ type client struct {
 	laddr    string
 	since    time.Time
 	active   time.Time
-	last     string // command
+	last     string // command, as CLIENT LIST calls it
 	db       int
 	resp3    bool
 	loggedIn bool
 	multi    bool
+	spoiled  bool // a command was refused since MULTI
 	quits    bool
 	channels map[string]bool
 	patterns map[string]bool
@@ -125,7 +126,9 @@ func (c *client) collect(chunks chan<- []byte) {
 		case b := <-c.out:
 			if waiting = append(waiting, b...); len(waiting) > maxBacklog {
 				_ = c.conn.Close() // its reader tells the engine
-				return
+				// Until the engine knows, it goes on sending: whoever ended
+				// here would leave it waiting for ever.
+				waiting = nil
 			}
 		case next <- waiting:
 			waiting = nil

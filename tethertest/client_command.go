@@ -1,7 +1,9 @@
 package tethertest
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,64 +11,117 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
+// subcommand is one of CLIENT's, with how many arguments it takes.
+type subcommand struct {
+	least, most int
+	run         commandFunc
+}
+
+var clientSubcommands map[string]subcommand
+
+func init() {
+	const unlimited = math.MaxInt
+	clientSubcommands = map[string]subcommand{
+		"SETNAME":  {1, 1, setName},
+		"GETNAME":  {0, 0, getName},
+		"SETINFO":  {2, 2, accept},
+		"NO-EVICT": {1, 1, onOff},
+		"NO-TOUCH": {1, 1, onOff},
+		"ID":       {0, 0, func(_ *engine, c *client, _ []string) (wire.Value, bool) { return number(c.id), true }},
+		"INFO":     {0, 0, func(_ *engine, c *client, _ []string) (wire.Value, bool) { return text(c.describe() + "\n"), true }},
+		"LIST":     {0, unlimited, clientList},
+		"KILL":     {1, unlimited, clientKill},
+	}
+}
+
 func clientCommand(e *engine, c *client, args []string) (wire.Value, bool) {
 	if len(args) == 0 {
 		return wrongNumber("client"), true
 	}
-	sub, args := upper(args[0]), args[1:]
-	c.last = "client|" + strings.ToLower(sub)
-	switch {
-	case sub == "SETNAME" && len(args) == 1:
-		if !validName(args[0]) {
-			return fail(msgName)
-		}
-		c.name = args[0]
-		return ok()
-	case sub == "GETNAME" && len(args) == 0:
-		if c.name == "" {
-			return wire.Value{}, true
-		}
-		return bulk(c.name), true
-	case sub == "ID" && len(args) == 0:
-		return number(c.id), true
-	case sub == "INFO" && len(args) == 0:
-		return bulk(c.describe() + "\n"), true
-	case sub == "SETINFO" && len(args) == 2, sub == "NO-EVICT" && len(args) == 1, sub == "NO-TOUCH" && len(args) == 1:
-		return ok()
-	case sub == "LIST":
-		return clientList(e, args)
-	case sub == "KILL" && len(args) > 0:
-		return clientKill(e, c, args)
+	sub, ok := clientSubcommands[upper(args[0])]
+	switch rest := args[1:]; {
+	case !ok:
+		c.last = "NULL"
+		return unknownSub("CLIENT", args[0]), true
+	case len(rest) < sub.least || len(rest) > sub.most:
+		return wrongNumber("client|" + strings.ToLower(args[0])), true
+	default:
+		return sub.run(e, c, rest)
 	}
-	return unknownSub("CLIENT", sub), true
 }
 
-func clientList(e *engine, args []string) (wire.Value, bool) {
+// text is a reply that is meant for people.
+func text(s string) wire.Value {
+	return wire.Value{Kind: wire.Verbatim, Format: [3]byte{'t', 'x', 't'}, Str: s}
+}
+
+func accept(*engine, *client, []string) (wire.Value, bool) { return ok() }
+
+func onOff(_ *engine, _ *client, args []string) (wire.Value, bool) {
+	if s := upper(args[0]); s != "ON" && s != "OFF" {
+		return fail(msgSyntax)
+	}
+	return ok()
+}
+
+func setName(_ *engine, c *client, args []string) (wire.Value, bool) {
+	if !validName(args[0]) {
+		return fail(msgName)
+	}
+	c.name = args[0]
+	return ok()
+}
+
+func getName(_ *engine, c *client, _ []string) (wire.Value, bool) {
+	if c.name == "" {
+		return wire.Value{}, true
+	}
+	return bulk(c.name), true
+}
+
+func clientList(e *engine, _ *client, args []string) (wire.Value, bool) {
+	ids := slices.Sorted(maps.Keys(e.clients))
 	listed := func(*client) bool { return true }
 	switch {
 	case len(args) == 0:
 	case len(args) == 2 && upper(args[0]) == "TYPE":
-		listed = ofType(args[1])
+		var known bool
+		if listed, known = ofType(args[1]); !known {
+			return fail(msgType, args[1])
+		}
 	case len(args) >= 2 && upper(args[0]) == "ID":
-		ids := args[1:]
-		listed = func(c *client) bool { return slices.Contains(ids, strconv.Itoa(c.id)) }
+		ids = nil
+		for _, arg := range args[1:] {
+			id, err := strconv.Atoi(arg)
+			if err != nil {
+				return fail("ERR Invalid client ID")
+			}
+			ids = append(ids, id)
+		}
 	default:
-		return fail("ERR syntax error")
+		return fail(msgSyntax)
 	}
-	var text strings.Builder
-	for _, id := range slices.Sorted(maps.Keys(e.clients)) {
-		if c := e.clients[id]; listed(c) {
-			text.WriteString(c.describe() + "\n")
+	var lines strings.Builder
+	for _, id := range ids {
+		if c := e.clients[id]; c != nil && listed(c) {
+			lines.WriteString(c.describe() + "\n")
 		}
 	}
-	return wire.Value{Kind: wire.Verbatim, Format: [3]byte{'t', 'x', 't'}, Str: text.String()}, true
+	return text(lines.String()), true
 }
 
-func ofType(kind string) func(*client) bool {
-	subscriber := upper(kind) == "PUBSUB"
-	return func(c *client) bool {
-		return subscriber == (len(c.channels)+len(c.patterns) > 0) && (subscriber || upper(kind) == "NORMAL")
+// ofType tells the clients of a type from others. There are no replicas.
+func ofType(kind string) (matches func(*client) bool, known bool) {
+	subscribed := func(c *client) bool { return len(c.channels)+len(c.patterns) > 0 }
+	switch upper(kind) {
+	case "PUBSUB":
+		return subscribed, true
+	case "NORMAL":
+		return func(c *client) bool { return !subscribed(c) }, true
+	case "REPLICA", "SLAVE", "MASTER":
+		return func(*client) bool { return false }, true
 	}
+	return nil, false
 }
 
 // clientKill ends connections by address, which is the old form, or by
@@ -81,43 +136,71 @@ func clientKill(e *engine, c *client, args []string) (wire.Value, bool) {
 		}
 		return fail("ERR No such client")
 	}
-	if len(args)%2 != 0 {
-		return fail("ERR syntax error")
-	}
-	var filters []func(*client) bool
-	skipMe := true
-	for ; len(args) > 0; args = args[2:] {
-		value := args[1]
-		switch upper(args[0]) {
-		case "ID":
-			if _, err := strconv.Atoi(value); err != nil {
-				return fail("ERR client-id should be greater than 0")
-			}
-			filters = append(filters, func(o *client) bool { return strconv.Itoa(o.id) == value })
-		case "ADDR":
-			filters = append(filters, func(o *client) bool { return o.addr == value })
-		case "LADDR":
-			filters = append(filters, func(o *client) bool { return o.laddr == value })
-		case "USER":
-			filters = append(filters, func(o *client) bool { return o.user == value })
-		case "TYPE":
-			filters = append(filters, ofType(value))
-		case "SKIPME":
-			skipMe = upper(value) != "NO"
-		default:
-			return fail("ERR syntax error")
-		}
+	f := killFilter{skipMe: true}
+	if refusal := f.parse(e, args); refusal != "" {
+		return fail("%s", refusal)
 	}
 	n := 0
 	for _, id := range slices.Sorted(maps.Keys(e.clients)) {
-		o := e.clients[id]
-		if o == c && skipMe || slices.ContainsFunc(filters, func(f func(*client) bool) bool { return !f(o) }) {
-			continue
+		if o := e.clients[id]; f.matches(o) && (o != c || !f.skipMe) {
+			e.end(c, o)
+			n++
 		}
-		e.end(c, o)
-		n++
 	}
 	return number(n), true
+}
+
+// killFilter are the options of CLIENT KILL.
+type killFilter struct {
+	conditions []func(*client) bool
+	skipMe     bool
+}
+
+func (f *killFilter) matches(c *client) bool {
+	return !slices.ContainsFunc(f.conditions, func(holds func(*client) bool) bool { return !holds(c) })
+}
+
+// parse reads the options, and returns an error's text if it cannot.
+func (f *killFilter) parse(e *engine, args []string) string {
+	if len(args)%2 != 0 {
+		return msgSyntax
+	}
+	for ; len(args) > 0; args = args[2:] {
+		value := args[1]
+		var condition func(*client) bool
+		switch upper(args[0]) {
+		case "ID":
+			id, err := strconv.Atoi(value)
+			if err != nil || id < 1 {
+				return "ERR client-id should be greater than 0"
+			}
+			condition = func(c *client) bool { return c.id == id }
+		case "ADDR":
+			condition = func(c *client) bool { return c.addr == value }
+		case "LADDR":
+			condition = func(c *client) bool { return c.laddr == value }
+		case "USER":
+			if value != "default" && value != e.user {
+				return fmt.Sprintf("ERR No such user '%s'", value)
+			}
+			condition = func(c *client) bool { return c.user == value }
+		case "TYPE":
+			var known bool
+			if condition, known = ofType(value); !known {
+				return fmt.Sprintf(msgType, value)
+			}
+		case "SKIPME":
+			if s := upper(value); s != "YES" && s != "NO" {
+				return msgSyntax
+			}
+			f.skipMe = upper(value) == "YES"
+			continue
+		default:
+			return msgSyntax
+		}
+		f.conditions = append(f.conditions, condition)
+	}
+	return ""
 }
 
 // end ends another client at once, and the caller behind its reply.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/alicebob/miniredis/v2/server"
+
 	"github.com/tetherlock/tether/wire"
 )
 
@@ -23,7 +25,7 @@ func init() {
 		"CLIENT":    clientCommand,
 		"SUBSCRIBE": subscribe("subscribe", channelsOf), "UNSUBSCRIBE": unsubscribe("unsubscribe", channelsOf),
 		"PSUBSCRIBE": subscribe("psubscribe", patternsOf), "PUNSUBSCRIBE": unsubscribe("punsubscribe", patternsOf),
-		"PUBLISH": publish, "PUBSUB": pubsub,
+		"PUBLISH": publish, "PUBSUB": pubsub, "TTL": ttl,
 	}
 	for _, name := range []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BZPOPMIN", "BZPOPMAX", "XREAD", "XREADGROUP", "WAIT"} {
 		commands[name] = blocking
@@ -46,14 +48,21 @@ func unknownSub(command, sub string) wire.Value {
 	return failure(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", sub, command))
 }
 
+// version is the Redis whose words these are. CLIENT SETINFO is younger; clients
+// that know it try it everywhere.
+const version = "7.0.15"
+
 func blocking(*engine, *client, []string) (wire.Value, bool) {
 	return fail("ERR tethertest does not support commands that block")
 }
 
 const (
+	msgSyntax    = "ERR syntax error"
+	msgExecAbort = "EXECABORT Transaction discarded because of previous errors."
 	msgWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
+	msgType      = "ERR Unknown client type '%s'"
 	msgName      = "ERR Client names cannot contain spaces, newlines or special characters."
-	msgHelloAuth = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> " +
+	msgHelloAuth = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> " +
 		"option can be used to authenticate the client and select the RESP protocol version at the same time"
 )
 
@@ -80,8 +89,10 @@ func auth(e *engine, c *client, args []string) (wire.Value, bool) {
 		password = args[0]
 	case 2:
 		user, password = args[0], args[1]
-	default:
+	case 0:
 		return wrongNumber("auth"), true
+	default:
+		return fail(msgSyntax)
 	}
 	if !e.login(c, user, password) {
 		return fail(msgWrongPass)
@@ -94,7 +105,7 @@ func validName(s string) bool {
 }
 
 func hello(e *engine, c *client, args []string) (wire.Value, bool) {
-	resp3, name, named := c.resp3, "", false
+	resp3 := c.resp3
 	if len(args) > 0 {
 		version, err := strconv.Atoi(args[0])
 		if err != nil {
@@ -116,7 +127,9 @@ func hello(e *engine, c *client, args []string) (wire.Value, bool) {
 			if !validName(args[1]) {
 				return fail(msgName)
 			}
-			name, named, args = args[1], true, args[2:]
+			// A later option that is refused leaves it, and so does a
+			// missing login.
+			c.name, args = args[1], args[2:]
 		default:
 			return fail("ERR Syntax error in HELLO option '%s'", args[0])
 		}
@@ -124,16 +137,13 @@ func hello(e *engine, c *client, args []string) (wire.Value, bool) {
 	if e.password != "" && !c.loggedIn {
 		return fail(msgHelloAuth)
 	}
-	if named {
-		c.name = name
-	}
 	c.resp3, c.peer.Resp3 = resp3, resp3
 	proto := 2
 	if resp3 {
 		proto = 3
 	}
 	return wire.Value{Kind: wire.Map, Elems: []wire.Value{
-		bulk("server"), bulk("redis"), bulk("version"), bulk("7.0.0"), bulk("proto"), number(proto), bulk("id"), number(c.id),
+		bulk("server"), bulk("redis"), bulk("version"), bulk(version), bulk("proto"), number(proto), bulk("id"), number(c.id),
 		bulk("mode"), bulk("standalone"), bulk("role"), bulk(e.role), bulk("modules"), {Kind: wire.Array},
 	}}, true
 }
@@ -171,10 +181,15 @@ func selectDB(e *engine, c *client, args []string) (wire.Value, bool) {
 		return fail("ERR DB index is out of range")
 	}
 	c.db = n
-	e.scripts.SetPreHook(nil)
-	e.scripts.Dispatch(c.peer, []string{"SELECT", args[0]})
-	e.scripts.SetPreHook(e.hook)
+	e.delegate(c.peer, "SELECT", args[0])
 	return wire.Value{}, false
+}
+
+// delegate has miniredis run a command that has its place in this package.
+func (e *engine) delegate(p *server.Peer, args ...string) {
+	e.scripts.SetPreHook(nil)
+	e.scripts.Dispatch(p, args)
+	e.scripts.SetPreHook(e.hook)
 }
 
 func quit(_ *engine, c *client, _ []string) (wire.Value, bool) {
@@ -182,9 +197,12 @@ func quit(_ *engine, c *client, _ []string) (wire.Value, bool) {
 	return ok()
 }
 
+// reset makes a connection as it was when it was new.
 func reset(_ *engine, c *client, _ []string) (wire.Value, bool) {
 	clear(c.channels)
 	clear(c.patterns)
-	c.resp3, c.peer.Resp3, c.multi, c.loggedIn, c.name, c.user = false, false, false, false, "", "default"
+	c.peer.Ctx = nil // the database and the transaction
+	c.resp3, c.peer.Resp3, c.multi, c.spoiled, c.loggedIn = false, false, false, false, false
+	c.name, c.user, c.db = "", "default", 0
 	return wire.Value{Kind: wire.SimpleString, Str: "RESET"}, true
 }

@@ -94,18 +94,14 @@ func (e *engine) run() {
 	for _, c := range e.clients {
 		c.close()
 	}
-	for _, m := range e.backlog {
-		if m, ok := m.(connected); ok {
-			_ = m.conn.Close() // it was never served
-		}
-	}
 	e.keys.Close()
 }
 
-// control says whether a message is for a frozen server too.
+// control says whether a message is for a frozen server too. Connections are:
+// for a process that is stopped, its system still accepts them.
 func control(m any) bool {
 	switch m.(type) {
-	case freeze, setRole, stop, killSubscribers, countSubscribers:
+	case connected, freeze, setRole, stop, killSubscribers, countSubscribers:
 		return true
 	}
 	return false
@@ -163,12 +159,15 @@ func (e *engine) kill(condition func(*client) bool) int {
 func (e *engine) execute(c *client, args []string) {
 	e.caller = c
 	name := strings.ToUpper(args[0])
-	c.last, c.active = strings.ToLower(args[0]), time.Now()
+	c.last, c.active = fullName(args), time.Now()
 	switch {
+	case !e.knows(name):
+		c.last, c.spoiled = "NULL", c.multi
+		c.reply(unknownCommand(args))
 	case e.locked(c, name):
 		c.reply(failure("NOAUTH Authentication required."))
 	case c.confined(name):
-		c.reply(failure("ERR Can't execute '" + strings.ToLower(args[0]) +
+		c.reply(failure("ERR Can't execute '" + c.last +
 			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"))
 	default:
 		e.expire()
@@ -176,33 +175,67 @@ func (e *engine) execute(c *client, args []string) {
 	}
 }
 
+// knows says whether there is such a command. Nobody needs a login to be told
+// that there is none.
+func (e *engine) knows(name string) bool {
+	_, own := commands[name]
+	return own || e.scripts.IsRegisteredCommand(name)
+}
+
+// fullName is how CLIENT LIST and some errors call a command: with its
+// subcommand, if it has any.
+func fullName(args []string) string {
+	name := strings.ToLower(args[0])
+	if (name == "client" || name == "pubsub" || name == "script") && len(args) > 1 {
+		name += "|" + strings.ToLower(args[1])
+	}
+	return name
+}
+
+// unknownCommand quotes what was not understood, up to a limit.
+func unknownCommand(args []string) wire.Value {
+	const most = 128
+	var quoted strings.Builder
+	for _, arg := range args[1:] {
+		if quoted.Len() >= most {
+			break
+		}
+		quoted.WriteString("'" + arg[:min(len(arg), most-quoted.Len())] + "' ")
+	}
+	return failure("ERR unknown command '" + args[0][:min(len(args[0]), most)] + "', with args beginning with: " + quoted.String())
+}
+
 // locked says whether a command needs a login first.
 func (e *engine) locked(c *client, name string) bool {
 	return e.password != "" && !c.loggedIn && name != "AUTH" && name != "HELLO" && name != "QUIT" && name != "RESET"
-}
-
-// expire lets the keys age by the time that has passed.
-func (e *engine) expire() {
-	now := time.Now()
-	if age := now.Sub(e.looked); age > 0 {
-		e.keys.FastForward(age)
-		e.looked = now
-	}
 }
 
 // dispatch runs a command through miniredis, whose hook is where the commands
 // of this package are: so they are found from inside scripts as well.
 func (e *engine) dispatch(c *client, name string, args []string) {
 	c.peer.Resp3 = c.resp3
+	// miniredis knows only of what it has refused itself, and would run the
+	// rest of the transaction.
+	abort := name == "EXEC" && c.spoiled
+	if abort {
+		args = []string{"DISCARD"}
+	}
 	e.scripts.Dispatch(c.peer, args)
 	c.peer.Flush()
 	switch name {
 	case "MULTI":
 		c.multi = c.multi || !bytes.HasPrefix(c.written.Bytes(), []byte("-"))
 	case "EXEC", "DISCARD":
-		c.multi = false
+		c.multi, c.spoiled = false, false
 	}
-	c.send(bytes.Clone(c.written.Bytes()))
+	written := bytes.Clone(c.written.Bytes())
+	if strings.HasPrefix(name, "EVAL") {
+		written = scriptReply(written, args)
+	}
+	if abort {
+		written = encode(nil, failure(msgExecAbort), c.resp3)
+	}
+	c.send(written)
 	c.written.Reset()
 	if c.quits {
 		e.drop(c)
@@ -213,12 +246,14 @@ func (e *engine) dispatch(c *client, name string, args []string) {
 // caller's, and answers in RESP2.
 func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
 	run, ok := commands[name]
-	if !ok {
-		return false
-	}
 	nested := p != e.caller.peer
 	switch {
-	case e.caller.multi && !nested:
+	case !ok:
+		return false
+	case name == "SELECT" && nested, name == "TTL" && (nested || e.caller.multi):
+		return false // miniredis knows which script or transaction that is
+	case e.caller.multi && !nested && name != "QUIT" && name != "RESET":
+		e.caller.spoiled = true
 		p.WriteError("ERR tethertest does not support " + name + " inside MULTI")
 	case nested && !scriptable[name]:
 		p.WriteError("ERR This Redis command is not allowed from script")

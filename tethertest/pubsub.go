@@ -85,32 +85,49 @@ func pubsub(e *engine, _ *client, args []string) (wire.Value, bool) {
 	if len(args) == 0 {
 		return wrongNumber("pubsub"), true
 	}
-	reply := wire.Value{Kind: wire.Array}
-	switch sub, args := upper(args[0]), args[1:]; {
+	rest := args[1:]
+	switch sub := upper(args[0]); {
 	case sub == "NUMSUB":
-		for _, channel := range args {
-			reply.Elems = append(reply.Elems, bulk(channel), number(e.subscribers(channel)))
-		}
-	case sub == "NUMPAT" && len(args) == 0:
-		patterns := map[string]bool{}
-		for _, c := range e.clients {
-			maps.Copy(patterns, c.patterns)
-		}
-		return number(len(patterns)), true
-	case sub == "CHANNELS" && len(args) < 2:
-		channels := map[string]bool{}
-		for _, c := range e.clients {
-			maps.Copy(channels, c.channels)
-		}
-		for _, channel := range slices.Sorted(maps.Keys(channels)) {
-			if len(args) == 0 || glob(args[0], channel) {
-				reply.Elems = append(reply.Elems, bulk(channel))
-			}
-		}
-	default:
-		return unknownSub("PUBSUB", sub), true
+		return e.numSub(rest), true
+	case sub == "NUMPAT" && len(rest) > 0:
+		return wrongNumber("pubsub|numpat"), true
+	case sub == "NUMPAT":
+		return number(len(e.all(patternsOf))), true
+	case sub == "CHANNELS" && len(rest) > 1:
+		return fail("ERR unknown subcommand or wrong number of arguments for '%s'. Try PUBSUB HELP.", args[0])
+	case sub == "CHANNELS":
+		return e.activeChannels(rest), true
 	}
-	return reply, true
+	return unknownSub("PUBSUB", args[0]), true
+}
+
+func (e *engine) numSub(channels []string) wire.Value {
+	reply := wire.Value{Kind: wire.Array}
+	for _, channel := range channels {
+		reply.Elems = append(reply.Elems, bulk(channel), number(e.subscribers(channel)))
+	}
+	return reply
+}
+
+// activeChannels lists the channels that have subscribers and match, or all of
+// them without a pattern.
+func (e *engine) activeChannels(pattern []string) wire.Value {
+	reply := wire.Value{Kind: wire.Array}
+	for _, channel := range slices.Sorted(maps.Keys(e.all(channelsOf))) {
+		if len(pattern) == 0 || glob(pattern[0], channel) {
+			reply.Elems = append(reply.Elems, bulk(channel))
+		}
+	}
+	return reply
+}
+
+// all returns the channels or the patterns that anyone is subscribed to.
+func (e *engine) all(set func(*client) map[string]bool) map[string]bool {
+	union := map[string]bool{}
+	for _, c := range e.clients {
+		maps.Copy(union, set(c))
+	}
+	return union
 }
 
 // glob matches as Redis does: * and ? and [a-z] and [^a], with \ in front of

@@ -11,9 +11,17 @@
 //
 // It speaks RESP2 and RESP3 and what tether and portalocker need: HELLO, AUTH,
 // SELECT, PING, CLIENT, the subscribe family, PUBLISH, PUBSUB, ROLE, and from
-// miniredis the commands of keys and scripts. Other clients see a Redis 7
+// miniredis the commands of keys and scripts. Other clients see a Redis 7.0
 // without ACLs, persistence and replication. Not supported are commands that
-// block, and subscribing or publishing inside MULTI.
+// block, and inside MULTI those that are not about keys and scripts. Some errors
+// of rare commands, and of scripts that don't compile, are worded differently;
+// their codes are the same.
+//
+// It is more lenient than Redis in that CLIENT SETINFO, which is younger than
+// 7.0, is accepted, and that a server with the role of a replica still takes
+// writes. A wrong number of arguments is found last: a connection that may not
+// run the command is told that instead. There are no inline commands, no sharded
+// channels, and no CONFIG, ACL, CLIENT PAUSE, CLIENT UNBLOCK or CLIENT REPLY.
 package tethertest
 
 import (
@@ -84,6 +92,7 @@ func Start(addr string, opts ...Option) (*Server, error) {
 	s := &Server{inbox: e.inbox, done: e.done, running: e.running}
 	if addr != "" {
 		if s.listener, err = net.Listen("tcp", addr); err != nil {
+			e.keys.Close()
 			return nil, err
 		}
 		s.running.Go(s.accept)
@@ -164,7 +173,9 @@ func (s *Server) Subscribers(channel string) int {
 }
 
 // Freeze stops the server without ending a connection, like a link that is
-// half-open: nothing is answered, delivered or noticed until [Server.Thaw].
+// half-open: it accepts connections and what they write, but nothing is
+// answered, delivered or noticed until [Server.Thaw]. The functions of Server
+// itself work as before.
 func (s *Server) Freeze() { s.send(freeze{true}) }
 
 // Thaw lets a frozen server go on with what has come meanwhile.
