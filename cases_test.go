@@ -373,7 +373,7 @@ func TestDo(t *testing.T) {
 			require.Equal(t, 1, s.subscribers(t, "l"))
 			return mine
 		})
-		require.ErrorIs(t, err, mine)
+		require.True(t, err == mine, "fn's error, as it is: %v", err)
 		s.gone(t, "l")
 
 		// The loss reaches fn's context and the result, beside fn's error.
@@ -499,6 +499,7 @@ func TestConfigErrors(t *testing.T) {
 		"":     nil,
 		"zero": {tether.WithHealthCheck(0)},
 		"neg":  {tether.WithHealthCheck(-time.Second)},
+		"tiny": {tether.WithHealthCheck(time.Millisecond)},
 	} {
 		check := func(err error) {
 			t.Helper()

@@ -40,7 +40,9 @@ func (l *lock) do(ctx context.Context, try bool, fn func(context.Context, *Hold)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 		defer cancel()
-		err = errors.Join(err, h.Release(ctx))
+		if released := h.Release(ctx); released != nil {
+			err = errors.Join(err, released)
+		}
 	}()
 	return fn(inner, h)
 }

@@ -91,7 +91,7 @@ func (e *endpoint) socket(ctx context.Context) (*wire.Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}
-	conn, err := e.dial(ctx)
+	conn, err := e.connect(ctx)
 	if err != nil {
 		if stop != nil {
 			stop()
@@ -101,6 +101,22 @@ func (e *endpoint) socket(ctx context.Context) (*wire.Socket, error) {
 	s := wire.NewSocket(conn, newID(), login, stop)
 	s.Rotated = rotated
 	return s, nil
+}
+
+// connect dials. A TLS connection that has yet to shake hands does so here: its
+// first write would, and wait for the peer on the lock's goroutine.
+func (e *endpoint) connect(ctx context.Context) (net.Conn, error) {
+	conn, err := e.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if shy, ok := conn.(interface{ HandshakeContext(context.Context) error }); ok {
+		if err := shy.HandshakeContext(ctx); err != nil {
+			_ = conn.Close() // it was never used
+			return nil, err
+		}
+	}
+	return conn, nil
 }
 
 // dialFault tells errors that will repeat from those that pass.

@@ -58,6 +58,8 @@ func (h *host) Handle(m any, s actor.State) {
 
 func (h *host) Idle() *wire.Socket { return h.hub.take() }
 
+func (h *host) Discard() { h.hub.discard() }
+
 func (h *host) Dial(ctx context.Context) (*wire.Socket, error) { return h.hub.endpoint.socket(ctx) }
 
 func (h *host) Park(s *wire.Socket) { h.hub.park(s) }
@@ -100,7 +102,14 @@ func (h *host) end(loss error) {
 	}
 	h.loss = &LostError{Name: h.name, HolderID: h.hold.id, At: time.Now(), cause: public(loss)}
 	h.hold.end(h.loss)
-	h.log.Warn("lock lost", "lock", h.name, "holder", h.hold.id, "cause", h.loss.cause)
+	h.logged(slog.LevelWarn, "lock lost", "lock", h.name, "holder", h.hold.id, "cause", h.loss.cause)
+}
+
+// logged logs beside the lock's goroutine: a handler may take its time.
+func (h *host) logged(level slog.Level, text string, args ...any) {
+	if log := h.log; log.Enabled(context.Background(), level) {
+		go log.Log(context.Background(), level, text, args...)
+	}
 }
 
 func (h *host) released(err error) {
@@ -110,7 +119,7 @@ func (h *host) released(err error) {
 
 func (h *host) notify(e actor.Event) {
 	if f, ok := e.(actor.AttemptFailed); ok {
-		h.log.Debug("attempt failed", "lock", h.name, "error", f.Err, "retry", f.Retry)
+		h.logged(slog.LevelDebug, "attempt failed", "lock", h.name, "error", f.Err, "retry", f.Retry)
 	}
 	if h.events != nil {
 		h.emit(h.translate(e))

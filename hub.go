@@ -1,8 +1,10 @@
 package tether
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tetherlock/tether/actor"
@@ -28,14 +30,16 @@ type hub struct {
 	endpoint *endpoint
 	inbox    chan any
 	done     chan struct{}
+	ending   context.Context // of what is done beside the goroutine
 }
 
 // Messages to the hub.
 type (
-	takeSocket struct{ reply chan<- *wire.Socket }
-	parkSocket struct{ socket *wire.Socket }
-	namedIdle  struct{ socket *wire.Socket }
-	enterLock  struct {
+	takeSocket  struct{ reply chan<- *wire.Socket }
+	parkSocket  struct{ socket *wire.Socket }
+	discardIdle struct{}
+	namedIdle   struct{ socket *wire.Socket }
+	enterLock   struct {
 		loop  *actor.Loop
 		reply chan<- bool
 	}
@@ -60,8 +64,9 @@ type idleSocket struct {
 }
 
 func newHub(e *endpoint) *hub {
-	h := &hub{endpoint: e, inbox: make(chan any), done: make(chan struct{})}
-	k := &keeper{hub: h, locks: map[*actor.Loop]bool{}, masters: masters{watchers: map[chan<- error]watcher{}}}
+	ending, end := context.WithCancel(context.Background())
+	h := &hub{endpoint: e, inbox: make(chan any), done: make(chan struct{}), ending: ending}
+	k := &keeper{hub: h, end: end, locks: map[*actor.Loop]bool{}, masters: masters{watchers: map[chan<- error]watcher{}}}
 	go k.run()
 	return h
 }
@@ -76,6 +81,16 @@ func (h *hub) send(m any) bool {
 	}
 }
 
+// offer is send for those that the hub waits for at its end.
+func (h *hub) offer(m any) bool {
+	select {
+	case h.inbox <- m:
+		return true
+	case <-h.ending.Done():
+		return false
+	}
+}
+
 // take returns a clean idle socket, or nil.
 func (h *hub) take() *wire.Socket {
 	reply := make(chan *wire.Socket, 1)
@@ -84,6 +99,10 @@ func (h *hub) take() *wire.Socket {
 	}
 	return <-reply
 }
+
+// discard closes the idle sockets: one of them has turned out to be dead, and
+// whatever has killed it may have killed all.
+func (h *hub) discard() { h.send(discardIdle{}) }
 
 // park takes a clean socket back.
 func (h *hub) park(s *wire.Socket) {
@@ -126,6 +145,8 @@ func (h *hub) unwatch(moved chan<- error) {
 // keeper is what the hub's goroutine owns.
 type keeper struct {
 	*hub
+	end      context.CancelFunc
+	renaming sync.WaitGroup
 	idle     []idleSocket // the one that was parked last at the end
 	locks    map[*actor.Loop]bool
 	masters  masters
@@ -149,9 +170,9 @@ func (k *keeper) run() {
 		k.masters.look(now, k.hub)
 		timer.Reset(k.next(now))
 	}
-	for _, i := range k.idle {
-		i.socket.Close()
-	}
+	k.end()
+	k.forget(func(*wire.Socket) bool { return true })
+	k.renaming.Wait()
 }
 
 // receive takes one message.
@@ -161,6 +182,8 @@ func (k *keeper) receive(m any) {
 		m.reply <- k.freshest()
 	case parkSocket:
 		k.keep(idleSocket{m.socket, time.Now(), true})
+	case discardIdle:
+		k.forget(func(*wire.Socket) bool { return true })
 	case namedIdle:
 		k.keep(idleSocket{m.socket, time.Now(), false})
 	case enterLock:
@@ -176,7 +199,7 @@ func (k *keeper) receive(m any) {
 		delete(k.masters.watchers, m.moved)
 	case masterAt:
 		k.masters.found(m.addr)
-		k.forget(m.addr)
+		k.forget(func(s *wire.Socket) bool { return m.addr != "" && s.RemoteAddr() != m.addr })
 	case closeHub:
 		k.closing = true
 		m.reply <- slices.Collect(maps.Keys(k.locks))
@@ -209,10 +232,10 @@ func (k *keeper) keep(i idleSocket) {
 	k.idle = append(k.idle, i)
 }
 
-// forget closes the idle sockets of a master that was replaced.
-func (k *keeper) forget(master string) {
+// forget closes the idle sockets that a condition holds for.
+func (k *keeper) forget(condition func(*wire.Socket) bool) {
 	k.idle = slices.DeleteFunc(k.idle, func(i idleSocket) bool {
-		gone := master != "" && i.socket.RemoteAddr() != master
+		gone := condition(i.socket)
 		if gone {
 			i.socket.Close()
 		}
@@ -228,7 +251,7 @@ func (k *keeper) tidy(now time.Time) {
 			i.socket.Close()
 			return true
 		case i.named && idle >= nameLimit:
-			go rename(i.socket, k.hub)
+			k.renaming.Go(func() { rename(i.socket, k.hub) })
 			return true
 		}
 		return false
@@ -243,9 +266,10 @@ func rename(s *wire.Socket, h *hub) {
 	}
 	select {
 	case f := <-s.Frames():
-		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.send(namedIdle{s}) {
+		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.offer(namedIdle{s}) {
 			return
 		}
+	case <-h.ending.Done():
 	case <-time.After(renameLimit):
 	}
 	s.Close()

@@ -45,7 +45,7 @@ func (w *masters) look(now time.Time, h *hub) {
 	}
 	w.dialing, w.last = true, now
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), h.endpoint.dialLimit)
+		ctx, cancel := context.WithTimeout(h.ending, h.endpoint.dialLimit)
 		defer cancel()
 		addr := ""
 		if conn, err := h.endpoint.dial(ctx); err == nil {

@@ -41,12 +41,17 @@ type lockOptions struct {
 	health time.Duration
 }
 
-const defaultHealthCheck = 10 * time.Second
+const (
+	defaultHealthCheck = 10 * time.Second
+	minHealthCheck     = 10 * time.Millisecond
+)
 
 // WithHealthCheck sets the time between two health checks of a hold: the
 // server must answer on the hold's own connection, within the same time or 5
 // seconds if that is shorter, and still be a master. It bounds how long a loss
-// can go unnoticed that no socket error tells. The default is 10 seconds.
+// can go unnoticed that no socket error tells. A server that pauses its clients
+// for that long ends their holds. The default is 10 seconds, the least is 10
+// milliseconds.
 func WithHealthCheck(d time.Duration) LockOption {
 	return func(o *lockOptions) { o.health = d }
 }
@@ -55,8 +60,8 @@ func (o lockOptions) validate(name string) error {
 	if name == "" {
 		return &ConfigError{Reason: "a lock needs a name"}
 	}
-	if o.health <= 0 {
-		return &ConfigError{Reason: fmt.Sprintf("WithHealthCheck needs a positive duration, got %v", o.health)}
+	if o.health < minHealthCheck {
+		return &ConfigError{Reason: fmt.Sprintf("WithHealthCheck needs at least %v, got %v", minHealthCheck, o.health)}
 	}
 	return nil
 }

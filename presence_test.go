@@ -588,6 +588,19 @@ func TestServerWithoutRESP3IsUnsupported(t *testing.T) {
 	}
 }
 
+func TestNonsenseIsUnsupported(t *testing.T) {
+	addr := speaker(t, func(args []string) string {
+		if args[0] == "SUBSCRIBE" {
+			return ">3\r\n$9\r\nsubscribe\r\n$1\r\nl\r\n:1\r\n"
+		}
+		return "+OK\r\n"
+	})
+	_, err := clientOf(t, redis.NewClient(&redis.Options{Addr: addr})).Acquire(t.Context(), "l")
+	_, ok := errors.AsType[*tether.UnsupportedError](err)
+	require.True(t, ok, "%v", err)
+	require.ErrorContains(t, err, "PUBSUB")
+}
+
 func TestTroubleThatPassesIsRetried(t *testing.T) {
 	for _, reply := range []string{
 		"-LOADING Redis is loading the dataset in memory\r\n",
@@ -664,6 +677,131 @@ func TestTLSDialToABlackHoleReturnsWithTheContext(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, c.Close())
 	require.Less(t, time.Since(began), time.Second)
+}
+
+// A connection that has yet to shake hands would do so with its first write.
+func TestTLSHandshakeIsPartOfTheDial(t *testing.T) {
+	hole, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, hole.Close()) }()
+	rdb := redis.NewClient(&redis.Options{Addr: hole.Addr().String()})
+	c := clientOf(t, rdb, tether.WithDialer(func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", hole.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		return tls.Client(conn, &tls.Config{ServerName: "nowhere"}), nil
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = c.Acquire(ctx, "l")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, c.Close())
+	require.Less(t, time.Since(began), time.Second)
+}
+
+// Anybody may publish a ping that wants its answers where the holder's user may
+// not publish.
+func TestAnswerThatIsRefusedIsNoLoss(t *testing.T) {
+	s := redistest.Start(t)
+	s.MustDo(t, "ACL", "SETUSER", "locks", "on", ">secret", "resetchannels", "&l", "&l-*", "+@all")
+	o := s.Options()
+	o.Username, o.Password = "locks", "secret"
+	l := clientOf(t, redis.NewClient(o)).Lock("l")
+	events := l.Events()
+	h, err := l.Acquire(t.Context())
+	require.NoError(t, err)
+	s.MustDo(t, "PUBLISH", "l", wire.EncodePing("elsewhere"))
+	for {
+		if e := await[tether.HealthEvent](t, events); e.Err != nil {
+			_, ok := errors.AsType[*tether.PermissionError](e.Err)
+			require.True(t, ok, "%v", e.Err)
+			break
+		}
+	}
+	require.NoError(t, h.Err())
+	require.NoError(t, h.Release(t.Context()))
+}
+
+// muted is a connection that dies without a word: what is written is lost.
+type muted struct {
+	net.Conn
+	dead <-chan struct{}
+}
+
+func (c muted) Write(p []byte) (int, error) {
+	select {
+	case <-c.dead:
+		return len(p), nil
+	default:
+		return c.Conn.Write(p)
+	}
+}
+
+func TestIdleSocketsThatAreSilentlyDeadCostOneWait(t *testing.T) {
+	s := redistest.Start(t)
+	o := s.Options()
+	dead := make(chan struct{})
+	dials := 0
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, network, addr)
+		if dials++; dials <= 4 { // one dial at a time
+			return muted{conn, dead}, err
+		}
+		return conn, err
+	}
+	c := clientOf(t, redis.NewClient(o))
+	var holds []*tether.Hold
+	for _, name := range []string{"a", "b", "c", "d"} {
+		h, err := c.Acquire(t.Context(), name)
+		require.NoError(t, err)
+		holds = append(holds, h)
+	}
+	for _, h := range holds {
+		require.NoError(t, h.Release(t.Context()))
+	}
+	close(dead)
+	began := time.Now()
+	for range 3 {
+		h, err := c.TryAcquire(t.Context(), "l")
+		require.NoError(t, err)
+		require.NoError(t, h.Release(t.Context()))
+	}
+	require.Less(t, time.Since(began), 2*time.Second)
+	require.Equal(t, 5, dials)
+}
+
+// A provider of credentials may take its time to say good-bye.
+func TestSlowProviderHoldsNobodyUp(t *testing.T) {
+	s := redistest.Start(t)
+	o := s.Options()
+	block := make(chan struct{})
+	o.StreamingCredentialsProvider = slowProvider{block}
+	c := clientOf(t, redis.NewClient(o))
+	one, err := c.Acquire(t.Context(), "one")
+	require.NoError(t, err)
+	two, err := c.Acquire(t.Context(), "two")
+	require.NoError(t, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = one.Release(ended) // closes the connection
+	began := time.Now()
+	require.NoError(t, two.Release(t.Context()))
+	three, err := c.Acquire(t.Context(), "three")
+	require.NoError(t, err)
+	require.NoError(t, three.Release(t.Context()))
+	require.NoError(t, c.Close())
+	require.Less(t, time.Since(began), time.Second)
+	close(block)
+}
+
+type slowProvider struct{ block <-chan struct{} }
+
+func (p slowProvider) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	return auth.NewBasicCredentials("", ""), func() error { <-p.block; return nil }, nil
 }
 
 func TestWrongCertificateEndsAtOnce(t *testing.T) {

@@ -22,7 +22,10 @@ func (m *Machine) withdraw() {
 }
 
 // attempt begins one attempt to get the lock.
-func (m *Machine) attempt() {
+func (m *Machine) attempt() { m.attemptWith(false) }
+
+// attemptWith begins an attempt, on a fresh socket if that is wanted.
+func (m *Machine) attemptWith(fresh bool) {
 	m.notify(Attempting{})
 	m.serve.trips = 0
 	if m.link.up && !m.link.clean() {
@@ -35,7 +38,7 @@ func (m *Machine) attempt() {
 	}
 	m.phase = dialing
 	m.link.dial++
-	m.do(Dial{m.link.dial})
+	m.do(Dial{Dial: m.link.dial, Fresh: fresh})
 }
 
 // join subscribes, counts and asks for the role in one write. The HELLO stands
@@ -64,8 +67,7 @@ func (m *Machine) joined() {
 	m.serve.failed, m.serve.trouble = 0, nil
 	switch m.probe.n {
 	case 0:
-		m.fail(&Fault{Kind: Unsupported, Command: Count.String(),
-			Message: "the server does not count its own subscriber, as if subscriptions and commands went to different nodes"})
+		m.fail(uncounted(Count))
 	case 1:
 		m.grant()
 	default:

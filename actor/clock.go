@@ -54,7 +54,14 @@ func (m *Machine) tryDeadline() time.Time {
 	return m.serve.began.Add(tryLimit)
 }
 
-func (m *Machine) replyDue() time.Time { return m.probe.sent.Add(m.cfg.Reply) }
+// replyDue is when an answer is overdue. An idle socket may have been dead for
+// long, without a word; it gets little time to show that it is not.
+func (m *Machine) replyDue() time.Time {
+	if m.phase == joining && m.link.warm && !m.link.heard {
+		return m.probe.sent.Add(min(m.cfg.Reply, warmLimit))
+	}
+	return m.probe.sent.Add(m.cfg.Reply)
+}
 
 // probeDue is when a probe wants to recount, or gives up.
 func (m *Machine) probeDue() time.Time {
@@ -82,7 +89,7 @@ func (m *Machine) tick() {
 	case resting:
 		m.putAway()
 	case joining:
-		m.fail(late(Count))
+		m.joinTick()
 	case electing, confirming:
 		m.probeTick()
 	case elected:
@@ -98,6 +105,15 @@ func (m *Machine) tick() {
 		m.checkHealth()
 	case dialing:
 	}
+}
+
+func (m *Machine) joinTick() {
+	if m.link.warm && !m.link.heard {
+		m.drop()
+		m.attemptWith(true)
+		return
+	}
+	m.fail(late(Count))
 }
 
 func (m *Machine) probeTick() {

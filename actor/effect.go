@@ -12,8 +12,12 @@ type Effect interface{ effect() }
 
 // Effects on the socket.
 type (
-	// Dial asks for a socket: a clean idle one, or a new one.
-	Dial struct{ Dial int }
+	// Dial asks for a socket: a clean idle one, or a new one. Fresh wants a
+	// new one, and no idle one to be used again: they are of no use.
+	Dial struct {
+		Dial  int
+		Fresh bool
+	}
 	// CancelDial gives up the socket that Dial asked for.
 	CancelDial struct{}
 	// Send writes commands. All of one turn go out in one write.
@@ -129,7 +133,8 @@ type (
 		RoundTrips int
 		Waited     time.Duration
 	}
-	// Checked is the outcome of a health check that did not end the hold.
+	// Checked is the outcome of a health check, or an error, that did not end
+	// anything.
 	Checked struct {
 		RoundTrip time.Duration
 		Err       error

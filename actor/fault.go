@@ -128,3 +128,10 @@ func late(op Op) *Fault {
 
 // isNoScript says that the server has forgotten the script.
 func (f *Fault) isNoScript() bool { return strings.HasPrefix(f.Message, "NOSCRIPT") }
+
+// uncounted is the fault of a server for which nobody is subscribed although
+// this lock is.
+func uncounted(op Op) *Fault {
+	return &Fault{Kind: Unsupported, Command: op.String(),
+		Message: "the server does not count its own subscriber, as if subscriptions and commands went to different nodes"}
+}

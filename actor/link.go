@@ -151,10 +151,13 @@ func (m *Machine) failed(in Failed) {
 	}
 	f := ReplyFault(in.Command.String(), in.Message)
 	switch {
-	case in.Command == Auth:
+	case in.Command == Auth, in.Command == Answer:
 		// The server goes on with the old login; whether it cuts the socket
-		// is its business, and would show.
+		// is its business, and would show. An answer that it does not take
+		// harms whoever has asked: anybody may ask for one on a channel where
+		// this user may not publish, or while a script is busy.
 		m.notify(Checked{Err: f})
+	case f.isNoScript() && m.phase == leaving: // nobody wants to know any more
 	case in.Command == Probe && f.isNoScript() && m.phase.probing():
 		m.probe.skip++
 		m.send(Command{Op: LoadProbe, Channel: m.probe.response}, Command{Op: Hello})

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tetherlock/tether/wire"
@@ -10,8 +11,10 @@ import (
 // Host is what a lock's goroutine asks of its surroundings. All methods but
 // Dial are called on that goroutine and must not block.
 type Host interface {
-	// Idle returns a clean idle socket, or nil.
+	// Idle returns a clean idle socket, or nil. Discard closes all that there
+	// are.
 	Idle() *wire.Socket
+	Discard()
 	// Dial returns a new socket. It is called beside the loop and may block
 	// until the context ends, or longer.
 	Dial(ctx context.Context) (*wire.Socket, error)
@@ -85,6 +88,7 @@ type runner struct {
 	machine *Machine
 
 	socket *wire.Socket
+	more   bool // it has delivered what has not been looked at yet
 	route  router
 	buf    []byte
 
@@ -155,7 +159,8 @@ func (r *runner) sources() (<-chan wire.Batch, <-chan wire.Login) {
 // write.
 func (r *runner) take(b wire.Batch) {
 	from := r.socket
-	for _, v := range b.Frames {
+	for i, v := range b.Frames {
+		r.more = i+1 < len(b.Frames) || b.Err != nil
 		r.frame(v)
 		if r.socket != from {
 			return // what follows is of a socket that is not the lock's any more
@@ -187,7 +192,10 @@ func (r *runner) rotate(login wire.Login) {
 
 func (r *runner) disconnect(err error) {
 	r.drop()
-	r.feed(Disconnected{Err: &Fault{Kind: Transient, Message: "connection lost", Err: err}})
+	if _, ok := errors.AsType[*Fault](err); !ok {
+		err = &Fault{Kind: Transient, Message: "connection lost", Err: err}
+	}
+	r.feed(Disconnected{Err: err})
 }
 
 func (r *runner) drop() {
@@ -255,15 +263,13 @@ func (r *runner) perform(e Effect) {
 			r.route.sent(c)
 		}
 	case Dial:
-		r.startDial(e.Dial)
+		r.startDial(e)
 	case CancelDial:
 		r.abandonDial()
 	case Drop:
 		r.drop()
 	case Park:
-		s := r.socket
-		r.detach()
-		r.host.Park(s)
+		r.park()
 	case Stop:
 		r.ended = true
 	default:
@@ -278,16 +284,30 @@ func (r *runner) tell(e Effect) {
 	}
 }
 
+// park hands the socket back, unless more has come on it than anybody waits
+// for.
+func (r *runner) park() {
+	if r.more {
+		r.drop()
+		return
+	}
+	s := r.socket
+	r.detach()
+	r.host.Park(s)
+}
+
 // startDial takes an idle socket or dials beside the loop: some diallers
 // ignore their context.
-func (r *runner) startDial(n int) {
-	if s := r.host.Idle(); s != nil {
-		r.attach(n, s)
+func (r *runner) startDial(d Dial) {
+	if d.Fresh {
+		r.host.Discard()
+	} else if s := r.host.Idle(); s != nil {
+		r.attach(d.Dial, s)
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r.dial, r.abandon = n, cancel
-	host, dialed, done := r.host, r.dialed, r.done
+	r.dial, r.abandon = d.Dial, cancel
+	n, host, dialed, done := d.Dial, r.host, r.dialed, r.done
 	go func() {
 		s, err := host.Dial(ctx)
 		select {

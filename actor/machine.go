@@ -84,7 +84,9 @@ const (
 	// leaveLimit bounds how long leaving waits for its confirmation before
 	// the socket is closed, which leaves just as well.
 	leaveLimit = 5 * time.Second
-	// cancelLimit is the same for a caller whose context has ended already.
+	// warmLimit bounds the first answer on a socket that was idle.
+	warmLimit = 500 * time.Millisecond
+	// cancelLimit is the same as leaveLimit for a caller whose context has ended already.
 	cancelLimit = 100 * time.Millisecond
 	// linger is how long an idle lock keeps its socket, and with it the name:
 	// peers take a silent socket of that name for a crashed holder.

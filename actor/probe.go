@@ -92,6 +92,10 @@ func (m *Machine) probed(n int) {
 	if !m.phase.probing() || m.probe.n >= 0 {
 		return
 	}
+	if n < 1 {
+		m.fail(uncounted(Probe))
+		return
+	}
 	m.probe.n = n
 	m.probe.limit = m.now.Add(unavailable)
 	m.probe.recount = m.now.Add(recount)

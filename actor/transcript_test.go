@@ -234,6 +234,9 @@ func (p *player) record(words []string) protocol.Record {
 func describe(e Effect) []string {
 	switch e := e.(type) {
 	case Dial:
+		if e.Fresh {
+			return []string{fmt.Sprintf("dial %d, no idle socket", e.Dial)}
+		}
 		return []string{fmt.Sprintf("dial %d", e.Dial)}
 	case CancelDial:
 		return []string{"cancel dial"}

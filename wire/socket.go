@@ -45,16 +45,16 @@ const (
 	batchSize = 64
 )
 
-// A write takes between writeMin and writeMax. Commands are small and the
-// kernel takes them at once, unless the link has been dead for megabytes; so
-// the deadline is set once for many writes.
+// A write may take between writeMin and writeMax. Commands are small and the
+// kernel takes them at once, unless a peer has not read for megabytes; then the
+// owner must not wait with it. The deadline is set once for many writes.
 const (
-	writeMin = time.Second
-	writeMax = 5 * time.Second
+	writeMin = 100 * time.Millisecond
+	writeMax = 250 * time.Millisecond
 )
 
 // NewSocket takes over a connection and starts to read it. After, if not nil,
-// is called once when the socket is closed.
+// is called once when the socket is closed, on a goroutine of its own.
 func NewSocket(conn net.Conn, id string, login Login, after func()) *Socket {
 	s := &Socket{
 		ID: id, Login: login, conn: conn, after: after, fresh: true,
@@ -124,11 +124,15 @@ func (s *Socket) Write(p []byte) error {
 // Quiet says whether the server has sent nothing since, not even its end.
 func (s *Socket) Quiet() bool { return len(s.frames) == 0 }
 
-// Close closes the connection. It must be called once, by the owner.
+// Close closes the connection. It must be called once, by the owner, who does
+// not wait for it: TLS says good-bye to a peer that may not listen, and what is
+// called after may be anybody's code.
 func (s *Socket) Close() {
 	close(s.closed)
-	_ = s.conn.Close() // the lock is given up either way
-	if s.after != nil {
-		s.after()
-	}
+	go func() {
+		_ = s.conn.Close() // the lock is given up either way
+		if s.after != nil {
+			s.after()
+		}
+	}()
 }

@@ -13,8 +13,8 @@ import (
 func TestSocketDeliversWhatCameTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		closings := 0
-		s := NewSocket(here, "id", Login{}, func() { closings++ })
+		closed := make(chan struct{})
+		s := NewSocket(here, "id", Login{}, func() { close(closed) })
 		require.True(t, s.Fresh())
 		require.True(t, s.Quiet())
 
@@ -38,7 +38,20 @@ func TestSocketDeliversWhatCameTogether(t *testing.T) {
 		require.Equal(t, []Value{number(3)}, (<-s.Frames()).Frames)
 		require.Equal(t, io.EOF, (<-s.Frames()).Err)
 		s.Close()
-		require.Equal(t, 1, closings)
+		<-closed
+	})
+}
+
+// What is called behind the end may block for as long as it likes.
+func TestSocketClosesBesideItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		block := make(chan struct{})
+		s := NewSocket(here, "id", Login{}, func() { <-block })
+		s.Close()
+		_, err := there.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		close(block)
 	})
 }
 
