@@ -49,8 +49,8 @@ const (
 // kernel takes them at once, unless a peer has not read for megabytes; then the
 // owner must not wait with it. The deadline is set once for many writes.
 const (
-	writeMin = 100 * time.Millisecond
-	writeMax = 250 * time.Millisecond
+	writeMin = 250 * time.Millisecond
+	writeMax = 500 * time.Millisecond
 )
 
 // NewSocket takes over a connection and starts to read it. After, if not nil,
