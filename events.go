@@ -18,8 +18,6 @@ type EventInfo struct {
 	At time.Time
 }
 
-func (EventInfo) event() {}
-
 // The kinds of events.
 type (
 	// AttemptEvent begins an attempt to get the lock.
@@ -58,12 +56,14 @@ type (
 		Waited time.Duration
 	}
 
-	// HealthEvent is a health check that was passed.
+	// HealthEvent is a health check that was passed, or an error that has
+	// ended nothing.
 	HealthEvent struct {
 		EventInfo
+		// RoundTrip is what the check took.
 		RoundTrip time.Duration
-		// Err is a login with new credentials that the server refused; the
-		// hold goes on.
+		// Err is a login with new credentials that the server refused, or an
+		// answer to a peer that it did not take; the hold goes on.
 		Err error
 	}
 
@@ -89,6 +89,17 @@ type (
 		Count int
 	}
 )
+
+func (AttemptEvent) event()       {}
+func (AttemptFailedEvent) event() {}
+func (WaitingEvent) event()       {}
+func (ElectedEvent) event()       {}
+func (DemotedEvent) event()       {}
+func (GrantedEvent) event()       {}
+func (HealthEvent) event()        {}
+func (LostEvent) event()          {}
+func (ReleasedEvent) event()      {}
+func (DroppedEvent) event()       {}
 
 // eventBuffer is how many events wait for a reader before the oldest is
 // dropped.
