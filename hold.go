@@ -109,17 +109,18 @@ func (h *Hold) Release(ctx context.Context) error {
 // at once. The hold is over then; the channel delivers the one result.
 func (h *Hold) ReleaseAsync() <-chan error {
 	defer runtime.KeepAlive(h)
-	h.begin()
+	if h.begin() {
+		<-h.ctx.Done()
+	}
 	result := make(chan error, 1)
 	go func(t *tenure) { result <- t.wait(context.Background()) }(h.tenure)
 	return result
 }
 
-// begin ends the hold if it has not ended yet.
-func (t *tenure) begin() {
-	if t.ctx.Err() == nil && t.loop.Send(actor.Release{Hold: t.call}) {
-		<-t.ctx.Done() // taken; the lock's goroutine ends it next
-	}
+// begin begins to give the hold back, if it has not ended yet. It returns true
+// when the lock's goroutine ends it next.
+func (t *tenure) begin() bool {
+	return t.ctx.Err() == nil && t.loop.Send(actor.Release{Hold: t.call})
 }
 
 // wait waits for the end of a release, however it began. Where nobody waits,
