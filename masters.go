@@ -3,6 +3,8 @@ package tether
 import (
 	"context"
 	"time"
+
+	"github.com/tetherlock/tether/wire"
 )
 
 // masters compares, for clients that ask Sentinel, where a fresh connection
@@ -49,7 +51,7 @@ func (w *masters) look(now time.Time, h *hub) {
 		defer cancel()
 		addr := ""
 		if conn, err := h.endpoint.dial(ctx); err == nil {
-			addr = conn.RemoteAddr().String()
+			addr = wire.RemoteAddr(conn)
 			_ = conn.Close() // it was only to see where it leads
 		}
 		h.send(masterAt{addr})

@@ -77,12 +77,10 @@ func (m *Machine) joined() {
 
 // fail ends an attempt with an error. Its socket is closed.
 func (m *Machine) fail(err error) {
-	stale := m.link.warm && !m.link.heard
+	doubtful := m.link.doubtful()
 	m.drop()
-	if stale {
-		// An idle socket that had ended unnoticed says nothing about the
-		// server: a try on it would fail although the server is well.
-		m.attempt()
+	if doubtful {
+		m.attempt() // a try would fail although the server is well
 		return
 	}
 	if unauthorized(err) && m.cfg.Renewable && !m.serve.renewed {
@@ -137,8 +135,7 @@ func (m *Machine) looked(n int) {
 }
 
 func (m *Machine) grant() {
-	call := m.calls[0].Call
-	m.calls = m.calls[1:]
+	call := m.answer()
 	m.phase, m.state = holding, Held
 	m.mode = protocol.Exclusive
 	m.hold = hold{call: call, id: m.link.id, since: m.now, check: m.now.Add(m.cfg.Health)}

@@ -54,10 +54,9 @@ func (m *Machine) tryDeadline() time.Time {
 	return m.serve.began.Add(tryLimit)
 }
 
-// replyDue is when an answer is overdue. An idle socket may have been dead for
-// long, without a word; it gets little time to show that it is not.
+// replyDue is when an answer is overdue. A doubtful socket gets little time.
 func (m *Machine) replyDue() time.Time {
-	if m.phase == joining && m.link.warm && !m.link.heard {
+	if m.phase == joining && m.link.doubtful() {
 		return m.probe.sent.Add(min(m.cfg.Reply, warmLimit))
 	}
 	return m.probe.sent.Add(m.cfg.Reply)
@@ -108,7 +107,7 @@ func (m *Machine) tick() {
 }
 
 func (m *Machine) joinTick() {
-	if m.link.warm && !m.link.heard {
+	if m.link.doubtful() {
 		m.drop()
 		m.attemptWith(true)
 		return

@@ -29,6 +29,10 @@ type subscription struct {
 // unsubscribe confirmed, nothing subscribed.
 func (l *link) clean() bool { return l.up && l.owed == 0 && len(l.subs) == 0 }
 
+// doubtful says whether the socket was idle and has shown no life since. It may
+// have been dead for long, which says nothing about the server.
+func (l *link) doubtful() bool { return l.warm && !l.heard }
+
 func (l *link) find(channel string) *subscription {
 	for i := range l.subs {
 		if l.subs[i].channel == channel {

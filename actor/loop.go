@@ -215,7 +215,7 @@ func (r *runner) detach() {
 	case <-r.moved:
 	default:
 	}
-	r.socket, r.buf, r.route = nil, r.buf[:0], router{}
+	r.socket, r.more, r.buf, r.route = nil, false, r.buf[:0], router{}
 }
 
 // arrived takes the outcome of a dial. One that comes too late is closed.

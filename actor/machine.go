@@ -268,12 +268,18 @@ func (m *Machine) stop() {
 
 // refuse ends the served call with an error. The lock is off the channel.
 func (m *Machine) refuse(r Refusal) {
-	call := m.calls[0].Call
-	m.calls = slices.Delete(m.calls, 0, 1)
+	call := m.answer()
 	m.phase = resting
 	m.tidy()
 	m.do(Refuse{call, r})
 	m.rest()
+}
+
+// answer takes the served call, which is about to be answered.
+func (m *Machine) answer() Call {
+	call := m.calls[0].Call
+	m.calls = slices.Delete(m.calls, 0, 1)
+	return call
 }
 
 // tidy puts the socket away before the last caller is answered: whoever asks

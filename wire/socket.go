@@ -101,8 +101,11 @@ func (s *Socket) Frames() <-chan Batch { return s.frames }
 func (s *Socket) Fresh() bool { return s.fresh }
 
 // RemoteAddr is the server's address, as far as the connection knows one.
-func (s *Socket) RemoteAddr() string {
-	if addr := s.conn.RemoteAddr(); addr != nil {
+func (s *Socket) RemoteAddr() string { return RemoteAddr(s.conn) }
+
+// RemoteAddr is the address that a connection leads to, empty if it knows none.
+func RemoteAddr(conn net.Conn) string {
+	if addr := conn.RemoteAddr(); addr != nil {
 		return addr.String()
 	}
 	return ""
