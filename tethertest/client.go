@@ -31,9 +31,9 @@ type client struct {
 	db       int
 	resp3    bool
 	loggedIn bool
-	multi    bool
-	spoiled  bool // a command was refused since MULTI
+	tx       *transaction // since MULTI
 	quits    bool
+	held     [][]string // commands that wait for the end of a pause
 	channels map[string]bool
 	patterns map[string]bool
 
@@ -42,6 +42,20 @@ type client struct {
 	out     chan []byte
 	closed  chan struct{}
 	conn    net.Conn
+}
+
+// transaction is what has come since MULTI.
+type transaction struct {
+	queued  int
+	writes  bool // something queued does
+	spoiled bool // something was refused
+}
+
+// spoil has a transaction fail at its end, if there is one.
+func (c *client) spoil() {
+	if c.tx != nil {
+		c.tx.spoiled = true
+	}
 }
 
 func newClient(e *engine, id int, conn net.Conn) *client {
@@ -164,6 +178,7 @@ func (c *client) send(b []byte) {
 	if len(b) == 0 {
 		return
 	}
+	c.active = time.Now()
 	select {
 	case c.out <- b:
 	case <-c.closed:
@@ -192,25 +207,41 @@ func (c *client) confined(name string) bool {
 	return true
 }
 
-// describe is the client's line of CLIENT LIST.
+// describe is the client's line of CLIENT LIST. What memory it takes is not told.
 func (c *client) describe() string {
-	flags, resp, multi := "N", 2, -1
-	if len(c.channels)+len(c.patterns) > 0 {
-		flags = "P"
-	}
+	resp, multi := 2, -1
 	if c.resp3 {
 		resp = 3
 	}
-	if c.multi {
-		multi = 0
+	if c.tx != nil {
+		multi = c.tx.queued
 	}
 	now := time.Now()
 	return strings.Join([]string{
 		fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s", c.id, c.addr, c.laddr, c.id+7, c.name),
-		fmt.Sprintf("age=%d idle=%d flags=%s db=%d", int(now.Sub(c.since).Seconds()), int(now.Sub(c.active).Seconds()), flags, c.db),
+		fmt.Sprintf("age=%d idle=%d flags=%s db=%d", int(now.Sub(c.since).Seconds()), int(now.Sub(c.active).Seconds()), c.flags(), c.db),
 		fmt.Sprintf("sub=%d psub=%d ssub=0 multi=%d", len(c.channels), len(c.patterns), multi),
+		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r",
 		fmt.Sprintf("cmd=%s user=%s redir=-1 resp=%d", c.last, c.user, resp),
 	}, " ")
+}
+
+// flags are those of CLIENT LIST.
+func (c *client) flags() string {
+	flags := ""
+	if len(c.channels)+len(c.patterns) > 0 {
+		flags += "P"
+	}
+	if c.tx != nil {
+		flags += "x"
+	}
+	if len(c.held) > 0 {
+		flags += "b"
+	}
+	if flags == "" {
+		return "N"
+	}
+	return flags
 }
 
 // encode writes a value in RESP3, or what is left of it in RESP2.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tetherlock/tether/wire"
@@ -31,6 +30,8 @@ func init() {
 		"INFO":     {0, 0, func(_ *engine, c *client, _ []string) (wire.Value, bool) { return text(c.describe() + "\n"), true }},
 		"LIST":     {0, unlimited, clientList},
 		"KILL":     {1, unlimited, clientKill},
+		"PAUSE":    {1, unlimited, clientPause},
+		"UNPAUSE":  {0, 0, clientUnpause},
 	}
 }
 
@@ -92,8 +93,8 @@ func clientList(e *engine, _ *client, args []string) (wire.Value, bool) {
 	case len(args) >= 2 && upper(args[0]) == "ID":
 		ids = nil
 		for _, arg := range args[1:] {
-			id, err := strconv.Atoi(arg)
-			if err != nil {
+			id, ok := integer(arg)
+			if !ok {
 				return fail("ERR Invalid client ID")
 			}
 			ids = append(ids, id)
@@ -136,7 +137,7 @@ func clientKill(e *engine, c *client, args []string) (wire.Value, bool) {
 		}
 		return fail("ERR No such client")
 	}
-	f := killFilter{skipMe: true}
+	f := killFilter{conditions: map[string]func(*client) bool{}, skipMe: true}
 	if refusal := f.parse(e, args); refusal != "" {
 		return fail("%s", refusal)
 	}
@@ -150,14 +151,20 @@ func clientKill(e *engine, c *client, args []string) (wire.Value, bool) {
 	return number(n), true
 }
 
-// killFilter are the options of CLIENT KILL.
+// killFilter are the options of CLIENT KILL, by their names: of two of a name the
+// last one counts.
 type killFilter struct {
-	conditions []func(*client) bool
+	conditions map[string]func(*client) bool
 	skipMe     bool
 }
 
 func (f *killFilter) matches(c *client) bool {
-	return !slices.ContainsFunc(f.conditions, func(holds func(*client) bool) bool { return !holds(c) })
+	for _, holds := range f.conditions {
+		if !holds(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // parse reads the options, and returns an error's text if it cannot.
@@ -166,12 +173,12 @@ func (f *killFilter) parse(e *engine, args []string) string {
 		return msgSyntax
 	}
 	for ; len(args) > 0; args = args[2:] {
-		value := args[1]
+		option, value := upper(args[0]), args[1]
 		var condition func(*client) bool
-		switch upper(args[0]) {
+		switch option {
 		case "ID":
-			id, err := strconv.Atoi(value)
-			if err != nil || id < 1 {
+			id, ok := integer(value)
+			if !ok || id < 1 {
 				return "ERR client-id should be greater than 0"
 			}
 			condition = func(c *client) bool { return c.id == id }
@@ -180,7 +187,7 @@ func (f *killFilter) parse(e *engine, args []string) string {
 		case "LADDR":
 			condition = func(c *client) bool { return c.laddr == value }
 		case "USER":
-			if value != "default" && value != e.user {
+			if value != "default" && (value == "" || value != e.user) {
 				return fmt.Sprintf("ERR No such user '%s'", value)
 			}
 			condition = func(c *client) bool { return c.user == value }
@@ -198,7 +205,7 @@ func (f *killFilter) parse(e *engine, args []string) string {
 		default:
 			return msgSyntax
 		}
-		f.conditions = append(f.conditions, condition)
+		f.conditions[option] = condition
 	}
 	return ""
 }

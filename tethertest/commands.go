@@ -16,8 +16,7 @@ type commandFunc func(e *engine, c *client, args []string) (wire.Value, bool)
 // commands are those that miniredis does not get to see.
 var commands map[string]commandFunc
 
-// scriptable are those of them that a script may run.
-var scriptable = map[string]bool{"PUBLISH": true, "PUBSUB": true, "PING": true, "ROLE": true}
+const blockingCommands = "BLPOP BRPOP BRPOPLPUSH BLMOVE BZPOPMIN BZPOPMAX XREAD XREADGROUP WAIT"
 
 func init() {
 	commands = map[string]commandFunc{
@@ -27,12 +26,27 @@ func init() {
 		"PSUBSCRIBE": subscribe("psubscribe", patternsOf), "PUNSUBSCRIBE": unsubscribe("punsubscribe", patternsOf),
 		"PUBLISH": publish, "PUBSUB": pubsub, "TTL": ttl,
 	}
-	for _, name := range []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BZPOPMIN", "BZPOPMAX", "XREAD", "XREADGROUP", "WAIT"} {
+	for name := range setOf(blockingCommands) {
 		commands[name] = blocking
 	}
 }
 
+// setOf is a set of words.
+func setOf(words string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
+	}
+	return set
+}
+
 func upper(s string) string { return strings.ToUpper(s) }
+
+// integer reads a number as strictly as Redis, to whom "+5" and "05" are none.
+func integer(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil && strconv.Itoa(n) == s
+}
 
 func ok() (wire.Value, bool) { return wire.Value{Kind: wire.SimpleString, Str: "OK"}, true }
 
@@ -107,8 +121,8 @@ func validName(s string) bool {
 func hello(e *engine, c *client, args []string) (wire.Value, bool) {
 	resp3 := c.resp3
 	if len(args) > 0 {
-		version, err := strconv.Atoi(args[0])
-		if err != nil {
+		version, ok := integer(args[0])
+		if !ok {
 			return fail("ERR Protocol version is not an integer or out of range")
 		}
 		if version != 2 && version != 3 {
@@ -170,19 +184,28 @@ func role(e *engine, _ *client, _ []string) (wire.Value, bool) {
 // selectDB notes the database and lets miniredis select it: the hook says
 // which commands are run here alone.
 func selectDB(e *engine, c *client, args []string) (wire.Value, bool) {
-	if len(args) != 1 {
-		return wrongNumber("select"), true
-	}
-	n, err := strconv.Atoi(args[0])
-	switch {
-	case err != nil:
-		return fail("ERR value is not an integer or out of range")
-	case n < 0 || n > 15:
-		return fail("ERR DB index is out of range")
+	n, refused := database(args)
+	if refused != "" {
+		return failure(refused), true
 	}
 	c.db = n
 	e.delegate(c.peer, "SELECT", args[0])
 	return wire.Value{}, false
+}
+
+// database reads the arguments of SELECT, or says what is wrong with them.
+func database(args []string) (n int, refused string) {
+	if len(args) != 1 {
+		return 0, wrongNumber("select").Str
+	}
+	n, ok := integer(args[0])
+	switch {
+	case !ok:
+		return 0, "ERR value is not an integer or out of range"
+	case n < 0 || n > 15:
+		return 0, "ERR DB index is out of range"
+	}
+	return n, ""
 }
 
 // delegate has miniredis run a command that has its place in this package.
@@ -202,7 +225,7 @@ func reset(_ *engine, c *client, _ []string) (wire.Value, bool) {
 	clear(c.channels)
 	clear(c.patterns)
 	c.peer.Ctx = nil // the database and the transaction
-	c.resp3, c.peer.Resp3, c.multi, c.spoiled, c.loggedIn = false, false, false, false, false
+	c.resp3, c.peer.Resp3, c.loggedIn, c.tx = false, false, false, nil
 	c.name, c.user, c.db = "", "default", 0
 	return wire.Value{Kind: wire.SimpleString, Str: "RESET"}, true
 }

@@ -74,9 +74,11 @@ func dialer(addr string) func() (net.Conn, error) {
 // A conversation is a text of blocks. Above "----" stand steps, one a line: a
 // connection, which is opened at its first step, a colon, and the commands that
 // it writes at once, with " | " between them. "close a" ends a connection.
-// $a.id and $a.addr stand for what the server calls a connection. Below stands
-// what the connections were told, step by step: first the one that spoke, then
-// the others. Of the steps with "~:" only the codes of errors are compared.
+// $a.id and $a.addr stand for what the server calls a connection, @fence.lua for
+// that file of testdata. Below stands what the connections were told, step by
+// step: first the one that spoke, then the others. Of the steps with "~:" only
+// the codes of errors are compared. What is said with "-:" is held by a pause,
+// and its speaker is heard at its next step.
 func TestConformance(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

@@ -34,6 +34,7 @@ type person struct {
 	net.Conn
 	reader   *wire.Reader
 	id, addr string
+	held     bool // a pause holds its commands
 	closed   bool
 }
 
@@ -50,9 +51,14 @@ func (c *conversation) step(line string) []string {
 	name, text, found := strings.Cut(line, ":")
 	require.True(c.t, found, "no step: %s", line)
 	name, codes := strings.CutSuffix(name, "~")
+	name, held := strings.CutSuffix(name, "-")
 	var request []byte
 	for text := range strings.SplitSeq(text, " | ") {
 		request = wire.AppendCommand(request, c.words(text)...)
+	}
+	if held {
+		c.hold(name, request)
+		return c.others(name, codes)
 	}
 	return append(c.say(name, request, codes), c.others(name, codes)...)
 }
@@ -61,7 +67,7 @@ func (c *conversation) step(line string) []string {
 func (c *conversation) others(but string, codes bool) []string {
 	var heard []string
 	for _, name := range slices.Sorted(maps.Keys(c.people)) {
-		if name != but && !c.people[name].closed {
+		if p := c.people[name]; name != but && !p.closed && !p.held {
 			heard = append(heard, c.say(name, nil, codes)...)
 		}
 	}
@@ -72,6 +78,7 @@ func (c *conversation) others(but string, codes bool) []string {
 // tells that everything has been heard, in every state that a connection is in.
 func (c *conversation) say(name string, request []byte, codes bool) []string {
 	p := c.person(name)
+	p.held = false
 	c.marks++
 	mark := fmt.Sprintf("MARK-%d", c.marks)
 	_ = p.SetDeadline(time.Now().Add(patience))
@@ -131,16 +138,35 @@ func (c *conversation) close(name string) {
 	p := c.people[name]
 	p.closed = true
 	require.NoError(c.t, p.Close())
+	c.await(p, func(listed string) bool { return listed == "" }, name+" does not end")
+}
+
+var blocked = regexp.MustCompile(` flags=\S*b`)
+
+// hold writes commands that nobody answers yet, and waits until the server
+// holds them.
+func (c *conversation) hold(name string, request []byte) {
+	p := c.person(name)
+	p.held = true
+	require.NoError(c.t, p.SetDeadline(time.Now().Add(patience)))
+	_, err := p.Write(request)
+	require.NoError(c.t, err)
+	c.await(p, blocked.MatchString, name+" is not held")
+}
+
+// await waits until a connection is listed as a condition wants.
+func (c *conversation) await(p *person, condition func(listed string) bool, failure string) {
 	witness := c.connect()
 	defer witness.Close()
-	for limit := time.Now().Add(patience); c.ask(witness, "CLIENT", "LIST", "ID", p.id).Str != ""; <-time.After(time.Millisecond) {
-		require.True(c.t, time.Now().Before(limit), "%s does not end", name)
+	for limit := time.Now().Add(patience); !condition(c.ask(witness, "CLIENT", "LIST", "ID", p.id).Str); <-time.After(time.Millisecond) {
+		require.True(c.t, time.Now().Before(limit), failure)
 	}
 }
 
 var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
 
-// words splits a command, whose words may be quoted as Go quotes them.
+// words splits a command, whose words may be quoted as Go quotes them. One with
+// "@" in front is a file of testdata.
 func (c *conversation) words(text string) []string {
 	var words []string
 	for _, w := range word.FindAllString(text, -1) {
@@ -150,6 +176,10 @@ func (c *conversation) words(text string) []string {
 			unquoted, err := strconv.Unquote(w)
 			require.NoError(c.t, err, w)
 			w = unquoted
+		case w[0] == '@':
+			file, err := os.ReadFile("testdata/" + w[1:])
+			require.NoError(c.t, err)
+			w = string(file)
 		case w[0] == '$' && field == "id":
 			w = c.people[name].id
 		case w[0] == '$' && field == "addr":
@@ -209,8 +239,12 @@ var (
 	clientFields = regexp.MustCompile(`\b(name|flags|db|sub|psub|resp|user|cmd)=(\S*)`)
 )
 
-// quoted is a string, or the fields of CLIENT LIST that can be compared.
+// quoted is a string, or the fields of CLIENT LIST that can be compared, or the
+// time if it is that of now.
 func quoted(s string) string {
+	if isNow(s) {
+		return "<now>"
+	}
 	if !clientLine.MatchString(s) {
 		return strconv.Quote(s)
 	}
@@ -221,4 +255,10 @@ func quoted(s string) string {
 		lines = append(lines, strings.Join(fields, " "))
 	}
 	return "<" + strings.Join(lines, "; ") + ">"
+}
+
+// isNow says whether a string is a time of this hour in microseconds.
+func isNow(s string) bool {
+	micros, err := strconv.ParseInt(s, 10, 64)
+	return err == nil && time.Since(time.UnixMicro(micros)).Abs() < time.Hour
 }

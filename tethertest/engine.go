@@ -37,6 +37,8 @@ type (
 	freeze  struct{ on bool }
 	setRole struct{ role string }
 	stop    struct{}
+	// pauseOver is only to wake the engine: the time of a CLIENT PAUSE has come.
+	pauseOver struct{}
 )
 
 // engine is the one goroutine that owns all state, as a Redis has only one
@@ -56,6 +58,8 @@ type engine struct {
 	clients map[int]*client
 	lastID  int
 	caller  *client // whose command runs
+	thrown  string  // the last error that a command of a script has had
+	pause   pause
 	frozen  bool
 	backlog []any // what came while frozen
 	stopped bool
@@ -80,7 +84,7 @@ func newEngine(c config) (*engine, error) {
 func (e *engine) run() {
 	defer close(e.done)
 	for !e.stopped {
-		m := <-e.inbox
+		m := e.next()
 		if e.frozen && !control(m) {
 			e.backlog = append(e.backlog, m)
 			continue
@@ -90,11 +94,24 @@ func (e *engine) run() {
 			m, e.backlog = e.backlog[0], e.backlog[1:]
 			e.handle(m)
 		}
+		if !e.frozen {
+			e.resume()
+		}
 	}
 	for _, c := range e.clients {
 		c.close()
 	}
 	e.keys.Close()
+}
+
+// next waits for what comes next.
+func (e *engine) next() any {
+	select {
+	case m := <-e.inbox:
+		return m
+	case <-e.pause.ended:
+		return pauseOver{}
+	}
 }
 
 // control says whether a message is for a frozen server too. Connections are:
@@ -157,18 +174,26 @@ func (e *engine) kill(condition func(*client) bool) int {
 
 // execute runs one command of a client.
 func (e *engine) execute(c *client, args []string) {
+	c.active = time.Now()
+	if len(c.held) > 0 {
+		e.hold(c, args)
+		return
+	}
 	e.caller = c
 	name := strings.ToUpper(args[0])
-	c.last, c.active = fullName(args), time.Now()
+	c.last = fullName(args)
 	switch {
 	case !e.knows(name):
-		c.last, c.spoiled = "NULL", c.multi
+		c.last = "NULL"
+		c.spoil()
 		c.reply(unknownCommand(args))
 	case e.locked(c, name):
 		c.reply(failure("NOAUTH Authentication required."))
 	case c.confined(name):
 		c.reply(failure("ERR Can't execute '" + c.last +
 			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"))
+	case e.holds(c, name):
+		e.hold(c, args)
 	default:
 		e.expire()
 		e.dispatch(c, name, args)
@@ -216,21 +241,16 @@ func (e *engine) dispatch(c *client, name string, args []string) {
 	c.peer.Resp3 = c.resp3
 	// miniredis knows only of what it has refused itself, and would run the
 	// rest of the transaction.
-	abort := name == "EXEC" && c.spoiled
+	abort := name == "EXEC" && c.tx != nil && c.tx.spoiled
 	if abort {
 		args = []string{"DISCARD"}
 	}
 	e.scripts.Dispatch(c.peer, args)
 	c.peer.Flush()
-	switch name {
-	case "MULTI":
-		c.multi = c.multi || !bytes.HasPrefix(c.written.Bytes(), []byte("-"))
-	case "EXEC", "DISCARD":
-		c.multi, c.spoiled = false, false
-	}
 	written := bytes.Clone(c.written.Bytes())
+	e.transact(c, name, written)
 	if strings.HasPrefix(name, "EVAL") {
-		written = scriptReply(written, args)
+		written = e.scriptReply(written, args)
 	}
 	if abort {
 		written = encode(nil, failure(msgExecAbort), c.resp3)
@@ -242,21 +262,30 @@ func (e *engine) dispatch(c *client, name string, args []string) {
 	}
 }
 
-// hook runs the commands of this package. Inside a script the peer is not the
-// caller's, and answers in RESP2.
-func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
-	run, ok := commands[name]
-	nested := p != e.caller.peer
+// transact notes what a command and its reply mean for a transaction.
+func (e *engine) transact(c *client, name string, written []byte) {
 	switch {
-	case !ok:
-		return false
-	case name == "SELECT" && nested, name == "TTL" && (nested || e.caller.multi):
-		return false // miniredis knows which script or transaction that is
-	case e.caller.multi && !nested && name != "QUIT" && name != "RESET":
-		e.caller.spoiled = true
+	case name == "EXEC" || name == "DISCARD":
+		c.tx = nil
+	case name == "MULTI" && c.tx == nil && !bytes.HasPrefix(written, []byte("-")):
+		c.tx = &transaction{}
+	case c.tx != nil && string(written) == "+QUEUED\r\n":
+		c.tx.queued++
+		c.tx.writes = c.tx.writes || e.writes(c, name)
+	}
+}
+
+// hook runs the commands of this package, and those of scripts.
+func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
+	run, own := commands[name]
+	switch {
+	case p != e.caller.peer:
+		e.nested(p, name, args)
+	case !own, name == "TTL" && e.caller.tx != nil:
+		return false // miniredis knows which transaction that is
+	case e.caller.tx != nil && name != "QUIT" && name != "RESET":
+		e.caller.spoil()
 		p.WriteError("ERR tethertest does not support " + name + " inside MULTI")
-	case nested && !scriptable[name]:
-		p.WriteError("ERR This Redis command is not allowed from script")
 	default:
 		if v, ok := run(e, e.caller, args); ok {
 			p.WriteRaw(string(encode(nil, v, p.Resp3)))

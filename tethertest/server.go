@@ -20,8 +20,11 @@
 // It is more lenient than Redis in that CLIENT SETINFO, which is younger than
 // 7.0, is accepted, and that a server with the role of a replica still takes
 // writes. A wrong number of arguments is found last: a connection that may not
-// run the command is told that instead. There are no inline commands, no sharded
-// channels, and no CONFIG, ACL, CLIENT PAUSE, CLIENT UNBLOCK or CLIENT REPLY.
+// run the command, or has to wait for it, is told that instead. Lua's numbers of
+// more than fourteen digits become text whole, where Redis's 1700000000000001 is
+// "1.7e+15": a script that works with both has string.format. There are no inline
+// commands, no sharded channels, and no CONFIG, ACL, CLIENT UNBLOCK or CLIENT
+// REPLY.
 package tethertest
 
 import (

@@ -1,0 +1,162 @@
+package tethertest_test
+
+import (
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tetherlock/tether/tethertest"
+	"github.com/tetherlock/tether/wire"
+)
+
+func (p *peer) say(t *testing.T, args ...string) {
+	t.Helper()
+	_, err := p.Write(wire.AppendCommand(nil, args...))
+	require.NoError(t, err)
+}
+
+// The end of a transaction is held if anything in it writes, also if that was
+// queued before the pause.
+func TestPauseHoldsTheEndOfATransaction(t *testing.T) {
+	onTargets(t, func(t *testing.T, dial func() *peer) {
+		writer, reader, other := dial(), dial(), dial()
+		id := writer.ask(t, "CLIENT", "ID")
+		for _, c := range []*peer{writer, reader} {
+			require.Equal(t, "OK", c.ask(t, "MULTI").Str)
+			require.Equal(t, "QUEUED", c.ask(t, "GET", "k").Str)
+		}
+		require.Equal(t, "QUEUED", writer.ask(t, "SET", "k", "v").Str)
+		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "100000", "WRITE").Str)
+		writer.say(t, "EXEC")
+		eventually(t, func() bool {
+			_, values := fields(t, other.ask(t, "CLIENT", "LIST", "ID", id.Text()))
+			return values["flags"] == "xb"
+		})
+		require.Len(t, reader.ask(t, "EXEC").Elems, 1)
+		require.Equal(t, wire.Null, other.ask(t, "GET", "k").Kind)
+		require.Equal(t, "OK", other.ask(t, "CLIENT", "UNPAUSE").Str)
+		v, err := writer.Read()
+		require.NoError(t, err)
+		require.Len(t, v.Elems, 2)
+		require.Equal(t, "v", other.ask(t, "GET", "k").Str)
+	})
+}
+
+// A pause lasts as long as it says, by the bubble's clock, and CLIENT PAUSE adds
+// to it what is longer.
+func TestVirtualPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+		c, other := dial(t, s), dial(t, s)
+		defer c.Close()
+		defer other.Close()
+		require.Equal(t, push("subscribe", "c"), c.ask(t, "SUBSCRIBE", "c"))
+		for _, mode := range []string{"WRITE", "ALL"} {
+			began := time.Now()
+			request := wire.AppendCommand(nil, "CLIENT", "PAUSE", "60000", "WRITE")
+			_, err := other.Write(wire.AppendCommand(request, "CLIENT", "PAUSE", "5000", mode))
+			require.NoError(t, err)
+			for range 2 {
+				v, err := other.Read()
+				require.NoError(t, err)
+				require.Equal(t, "OK", v.Str)
+			}
+			require.Equal(t, int64(1), other.ask(t, "EVAL", "return redis.call('PUBLISH', 'c', 'x')", "0").Int)
+			require.Equal(t, time.Minute, time.Since(began))
+			v, err := c.Read()
+			require.NoError(t, err)
+			require.Equal(t, "x", v.Elems[2].Str)
+		}
+	})
+}
+
+// Everything is held by the strict mode, and nothing is once it is over.
+func TestVirtualPauseOfAll(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+		c, other := dial(t, s), dial(t, s)
+		defer c.Close()
+		defer other.Close()
+		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "1000").Str)
+		began := time.Now()
+		c.say(t, "SUBSCRIBE", "c")
+		synctest.Wait()
+		require.Equal(t, 0, s.Subscribers("c"))
+		require.Equal(t, "OK", other.ask(t, "CLIENT", "UNPAUSE").Str, "it waits for the end as well")
+		require.Equal(t, time.Second, time.Since(began))
+		v, err := c.Read()
+		require.NoError(t, err)
+		require.Equal(t, push("subscribe", "c"), v)
+		require.Equal(t, int64(1), other.ask(t, "PUBLISH", "c", "x").Int)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+// The strict mode ends with its pause, whether anyone was held or not.
+func TestVirtualPauseOfAllIsOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+		c := dial(t, s)
+		defer c.Close()
+		require.Equal(t, "OK", c.ask(t, "CLIENT", "PAUSE", "1000").Str)
+		<-time.After(2 * time.Second)
+		began := time.Now()
+		require.Equal(t, "OK", c.ask(t, "CLIENT", "PAUSE", "1000", "WRITE").Str)
+		require.Equal(t, "PONG", c.ask(t, "PING").Str)
+		require.Zero(t, time.Since(began))
+		require.Equal(t, "OK", c.ask(t, "CLIENT", "UNPAUSE").Str)
+		require.Equal(t, "OK", c.ask(t, "SET", "k", "v").Str)
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// A held command may begin the next pause: what is behind it waits for that.
+func TestVirtualPauseBehindAPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+		c, other := dial(t, s), dial(t, s)
+		defer c.Close()
+		defer other.Close()
+		began := time.Now()
+		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "1000").Str)
+		request := wire.AppendCommand(nil, "CLIENT", "PAUSE", "1000")
+		_, err := c.Write(wire.AppendCommand(request, "PING"))
+		require.NoError(t, err)
+		for i, want := range []string{"OK", "PONG"} {
+			v, err := c.Read()
+			require.NoError(t, err)
+			require.Equal(t, want, v.Str)
+			require.Equal(t, time.Duration(i+1)*time.Second, time.Since(began))
+		}
+	})
+}
+
+// The clock of a frozen server goes on, but what it held goes on with its thaw.
+// And it can be closed with what it holds.
+func TestVirtualPauseAndFreeze(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+		c, other := dial(t, s), dial(t, s)
+		defer c.Close()
+		defer other.Close()
+		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "1000", "WRITE").Str)
+		c.say(t, "SET", "k", "v")
+		synctest.Wait()
+		s.Freeze()
+		for range 2 {
+			require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+			_, err := c.Conn.Read(make([]byte, 1))
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			require.Equal(t, 0, s.Subscribers("c"), "to ask it does not wake it")
+		}
+		require.NoError(t, c.SetReadDeadline(time.Time{}))
+		s.Thaw()
+		v, err := c.Read()
+		require.NoError(t, err)
+		require.Equal(t, "OK", v.Str)
+
+		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "1000", "WRITE").Str)
+		c.say(t, "SET", "k", "w")
+		synctest.Wait()
+		s.Close()
+		c.requireClosed(t)
+	})
+}
