@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tetherlock/tether"
+	"github.com/tetherlock/tether/internal/redistest"
 )
 
 // The rows of the table of cases, in its order.
@@ -317,6 +318,130 @@ func TestAcquireAsyncKeepsWhatWasReceived(t *testing.T) {
 		never(t, 50*time.Millisecond, func() bool { return r.Hold.Err() != nil })
 		require.NoError(t, r.Hold.Release(t.Context()))
 	})
+}
+
+func TestSharedLockGivesEveryAcquireItsOwnHold(t *testing.T) {
+	onServers(t, func(t *testing.T, s server) {
+		l := s.client(t).Lock("l", tether.Shared())
+		first, err := l.Acquire(t.Context())
+		require.NoError(t, err)
+		s.freeze(t) // whoever asks the server now has to wait for it
+		second, err := l.Acquire(t.Context())
+		require.NoError(t, err)
+		third, err := l.TryAcquire(t.Context())
+		require.NoError(t, err)
+		fourth := <-l.AcquireAsync(t.Context())
+		require.NoError(t, fourth.Err)
+		require.NoError(t, first.Release(t.Context()), "but the last release leaves")
+		s.thaw(t)
+		require.Equal(t, 1, s.subscribers(t, "l"), "one participant")
+		require.Equal(t, second.ID(), third.ID())
+		require.ErrorIs(t, first.Err(), tether.ErrReleased)
+		require.NoError(t, second.Err())
+
+		// A loss ends all that are left, each once.
+		s.kill(t, "l")
+		for _, h := range []*tether.Hold{second, third, fourth.Hold} {
+			<-h.Lost()
+			_, ok := errors.AsType[*tether.LostError](h.Release(t.Context()))
+			require.True(t, ok)
+		}
+		require.False(t, closed(first.Lost())())
+	})
+}
+
+func TestLastReleaseOfASharedLockLeaves(t *testing.T) {
+	onServers(t, func(t *testing.T, s server) {
+		l := s.client(t).Lock("l", tether.Shared())
+		var holds []*tether.Hold
+		for range 3 {
+			h, err := l.Acquire(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
+		for i, h := range holds {
+			require.Equal(t, 1, s.subscribers(t, "l"))
+			require.NoError(t, h.Release(t.Context()))
+			require.NoError(t, h.Release(t.Context()), "again")
+			require.Equal(t, i == len(holds)-1, l.State() == tether.Idle)
+		}
+		s.gone(t, "l")
+	})
+}
+
+func TestCloseWhileSeveralHold(t *testing.T) {
+	onServers(t, func(t *testing.T, s server) {
+		l := s.client(t).Lock("l", tether.Shared())
+		var holds []*tether.Hold
+		for range 2 {
+			h, err := l.Acquire(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
+		unread := l.AcquireAsync(t.Context())
+		s.until(t, func() bool { return len(unread) == 1 })
+		require.NoError(t, l.Close())
+		for _, h := range holds {
+			require.True(t, closed(h.Lost())())
+			require.ErrorIs(t, h.Err(), tether.ErrClosed)
+		}
+		require.ErrorIs(t, (<-unread).Err, tether.ErrClosed)
+		s.gone(t, "l")
+	})
+}
+
+func TestSharedGrantThatNobodyReceivesIsGivenBackAlone(t *testing.T) {
+	onServers(t, func(t *testing.T, s server) {
+		l := s.client(t).Lock("l", tether.Shared())
+		events := l.Events()
+		ctx, cancel := context.WithCancel(t.Context())
+		unread := []<-chan tether.Result{l.AcquireAsync(ctx), l.AcquireAsync(ctx)}
+		kept := <-l.AcquireAsync(t.Context())
+		require.NoError(t, kept.Err)
+		cancel()
+		for range unread {
+			await[tether.ReleasedEvent](t, events)
+		}
+		for _, result := range unread {
+			require.ErrorIs(t, (<-result).Err, context.Canceled)
+		}
+		require.NoError(t, kept.Hold.Err())
+		require.Equal(t, 1, s.subscribers(t, "l"))
+		require.NoError(t, kept.Hold.Release(t.Context()))
+		s.gone(t, "l")
+
+		// The last one of them leaves as well.
+		ctx, cancel = context.WithCancel(t.Context())
+		result := l.AcquireAsync(ctx)
+		s.until(t, func() bool { return len(result) == 1 })
+		cancel()
+		s.gone(t, "l")
+		require.ErrorIs(t, (<-result).Err, context.Canceled)
+	})
+}
+
+// A writer that waits keeps further readers out, or it would wait for ever.
+func TestSharedLockLetsAWaitingWriterIn(t *testing.T) {
+	s := onRedis(t, redistest.Start(t))
+	l := s.client(t).Lock("l", tether.Shared())
+	first, err := l.Acquire(t.Context())
+	require.NoError(t, err)
+	writer := s.client(t).Lock("l")
+	events := writer.Events()
+	writing := writer.AcquireAsync(t.Context())
+	await[tether.WaitingEvent](t, events)
+	_, err = l.TryAcquire(t.Context())
+	require.ErrorIs(t, err, tether.ErrHeld)
+	reading := l.AcquireAsync(t.Context())
+	never(t, 50*time.Millisecond, func() bool { return len(reading) > 0 })
+	require.NoError(t, first.Release(t.Context()))
+	w := <-writing
+	require.NoError(t, w.Err)
+	require.Empty(t, reading)
+	require.NoError(t, w.Hold.Release(t.Context()))
+	r := <-reading
+	require.NoError(t, r.Err)
+	require.NoError(t, r.Hold.Release(t.Context()))
 }
 
 func TestEventsOfOneLock(t *testing.T) {

@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -17,9 +18,11 @@ type Client struct{ *core }
 
 // core is a client without its handle, so that the handle can be collected.
 type core struct {
-	hub *hub
-	log *slog.Logger
-	err error // no lock can be made, and why
+	rdb    redis.UniversalClient
+	hub    *hub
+	herald *herald
+	log    *slog.Logger
+	err    error // there are no presence locks, and why
 }
 
 // New returns a client for the server that rdb talks to. It connects to
@@ -31,8 +34,9 @@ type core struct {
 // ClientName, OnConnect and hooks of the options have no effect. rdb may be
 // closed before the locks are, unless it is a Sentinel client.
 //
-// With a cluster client or a ring, whose options name no single server, every
-// call returns an [*UnsupportedError] unless [WithDialer] is given.
+// With a cluster client or a ring, whose options name no single server, there
+// are only leases, see [Client.Lease]; every other call returns an
+// [*UnsupportedError] unless [WithDialer] is given.
 func New(rdb redis.UniversalClient, opts ...Option) *Client {
 	if rdb == nil {
 		panic("tether: New needs a Redis client")
@@ -41,13 +45,11 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	c := &core{log: o.logger}
+	c := &core{rdb: rdb, log: o.logger}
 	e, err := newEndpoint(rdb, o.dialer)
-	if err != nil {
-		c.err = err
-		return &Client{c}
-	}
+	c.err = err
 	c.hub = newHub(e)
+	c.herald = newHerald(o, c.hub.done)
 	client := &Client{c}
 	whenDropped(client, func(h *hub) { h.send(orphanHub{}) }, c.hub)
 	return client
@@ -62,40 +64,61 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 // [*ConfigError] from every call.
 func (c *Client) Lock(name string, opts ...LockOption) *Lock {
 	defer runtime.KeepAlive(c)
-	l := &Lock{c.open(name, false, opts)}
-	if l.err == nil {
-		whenDropped(l, func(loop *actor.Loop) { loop.Send(actor.Orphan{}) }, l.loop)
-	}
-	return l
+	return newLock(c.open(name, false, opts))
 }
 
-// open starts the goroutine of a lock. With once, it ends by itself.
+// newLock gives a lock its handle.
+func newLock(l *lock) *Lock {
+	handle := &Lock{l}
+	if l.err == nil {
+		whenDropped(handle, func(loop *actor.Loop) { loop.Send(actor.Orphan{}) }, l.loop)
+	}
+	return handle
+}
+
+// open starts the goroutine of a presence lock. With once, it ends by itself.
 func (c *core) open(name string, once bool, opts []LockOption) *lock {
-	o := lockOptions{health: defaultHealthCheck}
-	for _, opt := range opts {
-		opt(&o)
+	o := options(opts)
+	if err := o.validate(name); err != nil || c.err != nil {
+		return &lock{name: name, once: once, err: cmp.Or(c.err, err)}
 	}
-	l := &lock{name: name, once: once, err: c.err}
-	if err := o.validate(name); err != nil {
-		l.err = err
+	h := c.host(name, o)
+	return c.started(h, once, actor.Start(actor.Config{
+		Channel:     name,
+		Waiters:     wire.WaitersChannel(name),
+		WakeChannel: func(id string) string { return wire.WakeChannel(name, id) },
+		Response:    func() string { return wire.ResponseChannel(name, newID()) },
+		Jitter:      rand.Float64,
+		Shared:      o.shared,
+		Fenced:      o.fenced,
+		DB:          c.hub.endpoint.db,
+		Label:       o.label,
+		Health:      o.health,
+		SelfCheck:   o.selfCheck,
+		Unavailable: o.unavailable,
+		Poll:        o.poll,
+		MaxWait:     o.maxWait,
+		Reply:       c.hub.endpoint.replyLimit,
+		Renewable:   c.hub.endpoint.login.renewable(),
+		Once:        once,
+	}, h))
+}
+
+func (c *core) host(name string, o lockOptions) *host {
+	return &host{
+		hub: c.hub, herald: c.herald, log: c.log, name: name, label: o.label,
+		behind: "the connection was closed",
+		health: o.health, maxWait: o.maxWait, onLost: o.onLost, holds: map[actor.Call]*tenure{},
 	}
-	if l.err != nil {
-		return l
-	}
-	h := &host{hub: c.hub, name: name, log: c.log, health: o.health}
-	l.loop = actor.Start(actor.Config{
-		Channel:   name,
-		Response:  func() string { return wire.ResponseChannel(name, newID()) },
-		Jitter:    rand.Float64,
-		Health:    o.health,
-		Reply:     c.hub.endpoint.replyLimit,
-		Renewable: c.hub.endpoint.login.renewable(),
-		Once:      once,
-	}, h)
-	h.loop = l.loop
-	if !c.hub.enter(l.loop) {
+}
+
+// started is a lock whose goroutine runs. The client closes it at its end.
+func (c *core) started(h *host, once bool, loop *actor.Loop) *lock {
+	h.loop = loop
+	l := &lock{name: h.name, once: once, loop: loop}
+	if !c.hub.enter(loop) {
 		l.err = ErrClosed
-		l.loop.Send(actor.Orphan{})
+		loop.Send(actor.Orphan{})
 	}
 	return l
 }
@@ -103,11 +126,12 @@ func (c *core) open(name string, once bool, opts []LockOption) *lock {
 // Close ends all locks of the client, as [Lock.Close] does, and closes the
 // idle connections. It never closes the Redis client. Later calls on the
 // client and its locks return [ErrClosed]; closing again returns nil.
+//
+// With [WithObserver] or [WithLogger] it then waits until they have been told
+// everything, a second at most. An observer that is still busy after that, for
+// one because it has called Close itself, is told the rest when it returns.
 func (c *Client) Close() error {
 	defer runtime.KeepAlive(c)
-	if c.hub == nil {
-		return nil
-	}
 	reply := make(chan []*actor.Loop, 1)
 	if !c.hub.send(closeHub{reply}) {
 		return nil
@@ -116,6 +140,7 @@ func (c *Client) Close() error {
 		loop.Send(actor.Close{})
 	}
 	<-c.hub.done
+	c.herald.wait()
 	return nil
 }
 

@@ -31,6 +31,7 @@ type endpoint struct {
 	dialLimit  time.Duration
 	replyLimit time.Duration
 	login      logins
+	db         int  // of the fencing counters
 	sentinel   bool // Sentinel tells the address, and may tell another one
 }
 
@@ -49,7 +50,7 @@ func (l *logins) renewable() bool { return l.streaming != nil || l.withCtx != ni
 // Sentinel.
 const failoverAddr = "FailoverClient"
 
-// newEndpoint reads the options of a client.
+// newEndpoint reads the options of a client. With an error it has no dialler.
 func newEndpoint(rdb redis.UniversalClient, dial func(ctx context.Context) (net.Conn, error)) (*endpoint, error) {
 	e := &endpoint{dial: dial, dialLimit: fallbackDial, replyLimit: fallbackReply}
 	switch c := rdb.(type) {
@@ -62,7 +63,7 @@ func newEndpoint(rdb redis.UniversalClient, dial func(ctx context.Context) (net.
 		e.login.static = wire.Login{User: c.Options().Username, Password: c.Options().Password}
 	}
 	if e.dial == nil {
-		return nil, &UnsupportedError{Reason: fmt.Sprintf(
+		return e, &UnsupportedError{Reason: fmt.Sprintf(
 			"a %T does not tell the one server that the lock lives on: pass the client of a standalone server, or use WithDialer", rdb)}
 	}
 	return e, nil
@@ -76,6 +77,7 @@ func (e *endpoint) read(o *redis.Options) {
 		e.replyLimit = o.ReadTimeout
 	}
 	e.login = logins{o.StreamingCredentialsProvider, o.CredentialsProviderContext, o.CredentialsProvider, wire.Login{User: o.Username, Password: o.Password}}
+	e.db = o.DB
 	if e.dial == nil && o.Dialer != nil {
 		e.sentinel = o.Addr == failoverAddr
 		e.dial = func(ctx context.Context) (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }

@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +12,8 @@ import (
 )
 
 var (
-	// ErrHeld says that somebody else holds the lock. See [HeldError].
+	// ErrHeld says that the lock is held, by somebody else as a rule. See
+	// [HeldError].
 	ErrHeld = errors.New("tether: held by someone else")
 	// ErrReleased ends the context of a hold that was released.
 	ErrReleased = errors.New("tether: released")
@@ -33,15 +35,19 @@ type HeldError struct {
 	// Holders are the participants that were seen holding it last. It is
 	// empty when the lock is held by the very [Lock] that was asked.
 	Holders []Holder
-	// Err is what ended the waiting; nil for a try.
+	// Silent counts the participants that did not answer the last ping. What
+	// they do is not known; the text names them as far as possible.
+	Silent int
+	// Err is what ended the waiting: the context's error and cause, or that
+	// [WithMaxWait] was over. It is nil for a try.
 	Err error
 
 	self    bool
-	silent  int
+	silence silence
 	trouble error
 }
 
-// Error names the holders.
+// Error names the holders, and what else is known.
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tether: lock %q is held by ", e.Name)
@@ -57,7 +63,7 @@ func (e *HeldError) Error() string {
 		}
 		b.WriteString(h.String())
 	}
-	b.WriteString(detail(e.silent, e.trouble))
+	b.WriteString(detail(e.silence.words(e.Silent), e.trouble))
 	if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())
 	}
@@ -74,7 +80,7 @@ func (e *HeldError) Unwrap() []error { return present(e.Err, e.trouble) }
 // waitError is an acquire that ended without having seen a holder.
 type waitError struct {
 	name    string
-	silent  int
+	silent  string // participants, in words
 	trouble error
 	err     error
 }
@@ -95,18 +101,15 @@ func present(errs ...error) []error {
 }
 
 // detail tells what else is known about an acquire that failed.
-func detail(silent int, trouble error) string {
-	var b strings.Builder
-	switch {
-	case silent == 1:
-		b.WriteString("; 1 participant does not answer")
-	case silent > 1:
-		fmt.Fprintf(&b, "; %d participants do not answer", silent)
+func detail(silent string, trouble error) string {
+	text := ""
+	if silent != "" {
+		text = "; " + silent
 	}
 	if trouble != nil {
-		fmt.Fprintf(&b, "; last attempt: %v", trouble)
+		text += "; last attempt: " + stripped(trouble).Error()
 	}
-	return b.String()
+	return text
 }
 
 // LostError says that a hold has ended without a release.
@@ -173,6 +176,8 @@ func public(err error) error {
 		return &AuthError{Message: f.Message}
 	case actor.Denied:
 		return &PermissionError{Command: f.Command, Message: f.Message}
+	case actor.Contradicted:
+		return &ConfigError{Reason: f.Message}
 	case actor.Unsupported:
 		return &UnsupportedError{Reason: f.Error()}
 	case actor.NotMaster:
@@ -184,19 +189,58 @@ func public(err error) error {
 }
 
 // worded turns a refusal into the error that an acquire returns.
-func worded(name string, r actor.Refusal) error {
-	cause, trouble := public(r.Cause), public(r.Trouble)
+func worded(name string, maxWait time.Duration, r actor.Refusal) error {
+	cause, trouble := public(r.Cause), outside(public(r.Trouble))
+	quiet := silence{r.Mute, public(r.Denied)}
+	switch r.Why {
+	case actor.Expired:
+		cause = waited(maxWait)
+	case actor.Broken, actor.Inconclusive:
+		cause = outside(cause)
+	case actor.Contended, actor.Cancelled, actor.Shut:
+	}
 	switch {
 	case r.Why == actor.Shut:
 		return ErrClosed
 	case r.Why == actor.Broken:
 		return fmt.Errorf("tether: acquire %q: %w", name, stripped(cause))
 	case r.Self || len(r.Holders) > 0 || r.Why == actor.Contended:
-		return &HeldError{Name: name, Holders: holders(r.Holders), Err: cause, self: r.Self, silent: r.Silent, trouble: trouble}
-	default:
-		return &waitError{name, r.Silent, trouble, cause}
+		return &HeldError{
+			Name: name, Holders: holders(r.Holders), Silent: r.Silent, Err: cause,
+			self: r.Self, silence: quiet, trouble: trouble,
+		}
+	case r.Why == actor.Inconclusive && cause == nil && trouble == nil && r.Silent == 0:
+		return &HeldError{Name: name, Err: errUndecided}
 	}
+	return &waitError{name, quiet.words(r.Silent), trouble, cause}
 }
+
+// errUndecided ends a try on a lock that others have tried to get all the time.
+// It is contention like any other for whoever tries again.
+var errUndecided = errors.New("others want it too, and none of them has it yet")
+
+// waited ends an acquire with [WithMaxWait]. No context has ended, so it is no
+// context's error.
+func waited(d time.Duration) error { return fmt.Errorf("waited for %v", d) }
+
+// outside keeps an error of the network from being taken for the end of the
+// caller's context: the time-outs of package net say that they are one.
+func outside(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return notContext{err}
+	}
+	return err
+}
+
+type notContext struct{ err error }
+
+func (e notContext) Error() string { return e.err.Error() }
+
+func (e notContext) Is(target error) bool {
+	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(e.err, target)
+}
+
+func (e notContext) As(target any) bool { return errors.As(e.err, target) }
 
 // prefixless is an error whose text does not repeat the package's name.
 type prefixless struct{ error }

@@ -8,7 +8,10 @@ import (
 
 // Event is something that happened to a [Lock]. Its type is one of the structs
 // of this file whose names end in Event.
-type Event interface{ event() }
+type Event interface {
+	event()
+	info() EventInfo
+}
 
 // EventInfo is what all events tell.
 type EventInfo struct {
@@ -18,6 +21,8 @@ type EventInfo struct {
 	At time.Time
 }
 
+func (i EventInfo) info() EventInfo { return i }
+
 // The kinds of events.
 type (
 	// AttemptEvent begins an attempt to get the lock.
@@ -26,6 +31,7 @@ type (
 	// AttemptFailedEvent is an attempt that ended with an error.
 	AttemptFailedEvent struct {
 		EventInfo
+		// Err is never nil.
 		Err error
 		// Retry is the time until the next attempt; 0 when there is none.
 		Retry time.Duration
@@ -38,6 +44,9 @@ type (
 		Holders []Holder
 		// Silent counts the participants that did not answer.
 		Silent int
+		// Place is the place in the queue, 1 for the next one, as far as those
+		// who are waited for know it; 0 otherwise.
+		Place int
 	}
 
 	// ElectedEvent is an acquire that goes next.
@@ -50,26 +59,49 @@ type (
 	GrantedEvent struct {
 		EventInfo
 		HolderID string
-		// RoundTrips is what the successful attempt took.
+		// Token is the fencing token; 0 without one.
+		Token int64
+		// RoundTrips is what the successful attempt took; 0 for a hold that
+		// joined another one of the same [Shared] Lock.
 		RoundTrips int
-		// Waited is the time since the lock began to serve the acquire.
+		// Waited is the time since the lock began to serve the acquire; 0 for
+		// a hold that joined.
 		Waited time.Duration
 	}
 
-	// HealthEvent is a health check that was passed, or an error that has
-	// ended nothing.
-	HealthEvent struct {
+	// ReapedEvent is a participant that was counted, did not answer for as
+	// long as [WithUnavailableTimeout] says, and whose connection was ended
+	// for that. If it is alive after all, it learns of it as a loss.
+	ReapedEvent struct {
 		EventInfo
-		// RoundTrip is what the check took.
-		RoundTrip time.Duration
-		// Err is a login with new credentials that the server refused, or an
-		// answer to a peer that it did not take; the hold goes on.
+		// Holder has ID, or Legacy, and Addr; the rest is not known.
+		Holder Holder
+	}
+
+	// ReapDeniedEvent is a participant that does not answer and cannot be
+	// found, or its connection not ended. It goes on being waited for.
+	ReapDeniedEvent struct {
+		EventInfo
+		// Err is why, as a rule a [*PermissionError].
 		Err error
 	}
 
-	// LostEvent is a hold that ended without a release.
+	// HealthEvent is a health check or self-check that was passed, or an
+	// error that has ended nothing.
+	HealthEvent struct {
+		EventInfo
+		// RoundTrip is what the check took; 0 with an error.
+		RoundTrip time.Duration
+		// Err is a login with new credentials that the server refused, or an
+		// answer to a peer or a wake for a waiter that it did not take.
+		Err error
+	}
+
+	// LostEvent is a hold that ended without a release. A [Shared] Lock that
+	// loses several holds tells of each.
 	LostEvent struct {
 		EventInfo
+		// Err is never nil.
 		Err *LostError
 	}
 
@@ -82,10 +114,11 @@ type (
 		Err error
 	}
 
-	// DroppedEvent stands for events that nobody read in time.
+	// DroppedEvent stands for events that nobody took in time.
 	DroppedEvent struct {
 		EventInfo
-		// Count is how many were dropped before this one.
+		// Count is how many were dropped before this one, and since the last
+		// event of this kind.
 		Count int
 	}
 )
@@ -96,6 +129,8 @@ func (WaitingEvent) event()       {}
 func (ElectedEvent) event()       {}
 func (DemotedEvent) event()       {}
 func (GrantedEvent) event()       {}
+func (ReapedEvent) event()        {}
+func (ReapDeniedEvent) event()    {}
 func (HealthEvent) event()        {}
 func (LostEvent) event()          {}
 func (ReleasedEvent) event()      {}
@@ -112,15 +147,19 @@ func (h *host) translate(e actor.Event) Event {
 	case actor.Attempting:
 		return AttemptEvent{base}
 	case actor.AttemptFailed:
-		return AttemptFailedEvent{base, public(e.Err), e.Retry}
+		return AttemptFailedEvent{base, outside(public(e.Err)), e.Retry}
 	case actor.Waiting:
-		return WaitingEvent{base, holders(e.Holders), e.Silent}
+		return WaitingEvent{base, holders(e.Holders), e.Silent, e.Place}
 	case actor.WonElection:
 		return ElectedEvent{base}
 	case actor.Demoted:
 		return DemotedEvent{base}
 	case actor.Granted:
-		return GrantedEvent{base, e.ID, e.RoundTrips, e.Waited}
+		return GrantedEvent{base, e.ID, e.Token, e.RoundTrips, e.Waited}
+	case actor.Reaped:
+		return ReapedEvent{base, participant(e.Connection)}
+	case actor.ReapDenied:
+		return ReapDeniedEvent{base, public(e.Err)}
 	case actor.Checked:
 		return HealthEvent{base, e.RoundTrip, public(e.Err)}
 	case actor.Lost:
@@ -134,9 +173,6 @@ func (h *host) translate(e actor.Event) Event {
 // emit gives an event to the reader. It never waits: a reader that is late
 // loses the oldest events, and is told how many.
 func (h *host) emit(e Event) {
-	if h.events == nil || e == nil {
-		return
-	}
 	if h.dropped > 0 && len(h.events) <= eventBuffer-2 {
 		h.push(DroppedEvent{EventInfo{h.name, time.Now()}, h.dropped})
 		h.dropped = 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"weak"
 
 	"github.com/tetherlock/tether/actor"
 )
@@ -19,6 +20,8 @@ type tenure struct {
 	loop     *actor.Loop
 	call     *request
 	name, id string
+	token    int64
+	hold     weak.Pointer[Hold] // the program's
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -27,9 +30,9 @@ type tenure struct {
 	result   error
 }
 
-func newTenure(loop *actor.Loop, name, id string, call *request) *tenure {
+func newTenure(loop *actor.Loop, name string, g actor.Grant, call *request) *tenure {
 	t := &tenure{
-		loop: loop, call: call, name: name, id: id,
+		loop: loop, call: call, name: name, id: g.ID, token: g.Token,
 		lost: make(chan struct{}), finished: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
@@ -38,14 +41,24 @@ func newTenure(loop *actor.Loop, name, id string, call *request) *tenure {
 
 func newHold(t *tenure, log *slog.Logger) *Hold {
 	h := &Hold{t}
+	t.hold = weak.Make(h)
 	// The program may well rely on the lock although it has forgotten the
 	// Hold, so nothing is released here.
 	whenDropped(h, func(t *tenure) {
 		if t.ctx.Err() == nil {
-			log.Warn("a Hold was dropped without Release; the lock stays held", "lock", t.name, "holder", t.id)
+			// The handler may take its time, and the collector waits.
+			go log.Warn("a Hold was dropped without Release; the lock stays held", keyLock, t.name, keyHolder, t.id)
 		}
 	}, t)
 	return h
+}
+
+// handle is the Hold that the program has, or one like it if it has dropped it.
+func (t *tenure) handle() *Hold {
+	if h := t.hold.Value(); h != nil {
+		return h
+	}
+	return &Hold{t}
 }
 
 // end is called once, by the lock's goroutine.
@@ -85,8 +98,40 @@ func (h *Hold) WithContext(parent context.Context) (context.Context, context.Can
 }
 
 // ID returns the holder id, 32 hexadecimal digits. It names the connection:
-// holds that follow each other on one connection share it.
+// holds that follow each other on one connection share it, and so do the holds
+// of one [Shared] Lock.
 func (h *Hold) ID() string { return h.id }
+
+// Token returns the fencing token of a lock that was taken with [Fenced], and 0
+// without it. Tokens grow in the order of the grants.
+func (h *Hold) Token() int64 { return h.token }
+
+// inquiry is one call of Owned on its way.
+type inquiry struct{ reply chan owned }
+
+type owned struct {
+	owned bool
+	err   error
+}
+
+// Owned asks Redis whether the lock is still held, and waits for the answer
+// until ctx ends: the server must answer on the hold's own connection, which
+// carries the subscription, and still be a master. It is false without an
+// error when the hold has ended. The answer may be stale when you read it;
+// work that must not overlap needs a fencing token, see [Fenced].
+func (h *Hold) Owned(ctx context.Context) (bool, error) {
+	defer runtime.KeepAlive(h)
+	q := &inquiry{make(chan owned, 1)}
+	if h.ctx.Err() != nil || !h.loop.Send(actor.Inquire{Hold: h.call, Call: q}) {
+		return false, nil
+	}
+	select {
+	case o := <-q.reply:
+		return o.owned, o.err
+	case <-ctx.Done():
+		return false, fmt.Errorf("tether: owned %q: %w", h.name, contextError(ctx))
+	}
+}
 
 // Name returns the name of the lock.
 func (h *Hold) Name() string { return h.name }
@@ -138,14 +183,6 @@ func (t *tenure) wait(ctx context.Context) error {
 	case <-t.finished:
 		return t.result
 	}
-}
-
-// unconfirmed words the error of a release that the server did not confirm.
-func unconfirmed(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("tether: release of %q not confirmed, the connection was closed: %w", name, err)
 }
 
 // contextError is why a context has ended: its error, and the cause if that is

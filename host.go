@@ -2,6 +2,8 @@ package tether
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,16 +14,21 @@ import (
 // host is what one lock's goroutine knows about its callers. Only that
 // goroutine touches it.
 type host struct {
-	hub  *hub
-	loop *actor.Loop
-	name string
-	log  *slog.Logger
+	hub         *hub
+	herald      *herald
+	log         *slog.Logger
+	loop        *actor.Loop
+	name, label string
+	behind      string // what becomes of a release that is not confirmed
 
 	health  time.Duration
-	hold    *tenure
+	maxWait time.Duration
+	onLost  func(*Hold)
+	holds   map[actor.Call]*tenure
 	loss    *LostError // of the hold that ended last
 	events  chan Event
-	dropped int
+	dropped int // of the events
+	missed  int // by the herald
 }
 
 // request is one acquire on its way. It is the call that the machine knows.
@@ -56,13 +63,16 @@ func (h *host) Handle(m any, s actor.State) {
 	}
 }
 
-func (h *host) Idle() *wire.Socket { return h.hub.take() }
+func (h *host) Idle() (*wire.Socket, time.Time) {
+	i := h.hub.take(h.name)
+	return i.socket, i.queued
+}
 
 func (h *host) Discard() { h.hub.discard() }
 
 func (h *host) Dial(ctx context.Context) (*wire.Socket, error) { return h.hub.endpoint.socket(ctx) }
 
-func (h *host) Park(s *wire.Socket) { h.hub.park(s) }
+func (h *host) Park(s *wire.Socket, queued time.Time) { h.hub.park(s, h.name, queued) }
 
 func (h *host) Watch(addr string, moved chan<- error) { h.hub.watch(watcher{addr, h.health}, moved) }
 
@@ -72,12 +82,14 @@ func (h *host) Perform(e actor.Effect) actor.Input {
 	switch e := e.(type) {
 	case actor.Grant:
 		q := e.Call.(*request)
-		h.hold = newTenure(h.loop, h.name, e.ID, q)
-		q.result <- Result{Hold: newHold(h.hold, h.log)}
+		t := newTenure(h.loop, h.name, e, q)
+		h.holds[q] = t
+		q.result <- Result{Hold: newHold(t, h.log)}
 	case actor.Refuse:
 		q := e.Call.(*request)
 		q.unwatch()
-		q.result <- Result{Err: worded(h.name, e.Refusal)}
+		delete(h.holds, q) // of a grant that was taken back
+		q.result <- Result{Err: worded(h.name, h.maxWait, e.Refusal)}
 	case actor.Reclaim:
 		select {
 		case <-e.Call.(*request).result:
@@ -85,50 +97,86 @@ func (h *host) Perform(e actor.Effect) actor.Input {
 		default: // received: the hold is its receiver's
 		}
 	case actor.End:
-		h.end(e.Loss)
+		h.end(e)
 	case actor.Released:
-		h.released(e.Err)
+		h.released(e)
+	case actor.Owns:
+		e.Call.(*inquiry).reply <- owned{e.Owned, public(e.Err)}
 	case actor.Notify:
 		h.notify(e.Event)
 	}
 	return nil
 }
 
-// end ends what the holder has: its context, and Lost on a loss.
-func (h *host) end(loss error) {
-	if loss == nil {
-		h.hold.end(ErrReleased)
+// end ends what a holder has: its context, and Lost on a loss.
+func (h *host) end(e actor.End) {
+	t := h.holds[e.Hold]
+	if e.Loss == nil {
+		t.end(ErrReleased)
 		return
 	}
-	h.loss = &LostError{Name: h.name, HolderID: h.hold.id, At: time.Now(), cause: public(loss)}
-	h.hold.end(h.loss)
-	h.logged(slog.LevelWarn, "lock lost", "lock", h.name, "holder", h.hold.id, "cause", h.loss.cause)
+	delete(h.holds, e.Hold)
+	h.loss = &LostError{Name: h.name, HolderID: t.id, At: time.Now(), cause: outside(public(e.Loss))}
+	t.end(h.loss)
+	h.tellLost(t)
 }
 
-// logged logs beside the lock's goroutine: a handler may take its time.
-func (h *host) logged(level slog.Level, text string, args ...any) {
-	if log := h.log; log.Enabled(context.Background(), level) {
-		go log.Log(context.Background(), level, text, args...)
+func (h *host) released(e actor.Released) {
+	t := h.holds[e.Hold]
+	delete(h.holds, e.Hold)
+	t.result = h.unconfirmed(t, e.Err)
+	close(t.finished)
+}
+
+// unconfirmed words the error of a release that the server did not confirm.
+func (h *host) unconfirmed(t *tenure, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, actor.ErrNotOwned):
+		return &LostError{Name: h.name, HolderID: t.id, At: time.Now(), cause: err}
+	default:
+		return fmt.Errorf("tether: release of %q not confirmed, %s: %w", h.name, h.behind, public(err))
 	}
 }
 
-func (h *host) released(err error) {
-	h.hold.result = unconfirmed(h.name, err)
-	close(h.hold.finished)
-}
-
+// notify passes an event of the machine on to whoever wants to know.
 func (h *host) notify(e actor.Event) {
-	if f, ok := e.(actor.AttemptFailed); ok {
-		h.logged(slog.LevelDebug, "attempt failed", "lock", h.name, "error", f.Err, "retry", f.Retry)
+	level := severity(e)
+	told := h.herald.hears(level)
+	if h.events == nil && !told {
+		return
 	}
+	event := h.translate(e)
 	if h.events != nil {
-		h.emit(h.translate(e))
+		h.emit(event)
 	}
+	if told {
+		h.tell(event, level)
+	}
+}
+
+// tell hands an event to the client's herald. What finds no room is counted,
+// and the count goes first when there is room again.
+func (h *host) tell(e Event, level slog.Level) {
+	if h.missed > 0 && h.herald.offer(h.missing()) {
+		h.missed = 0
+	}
+	if h.missed > 0 || !h.herald.offer(notice{e, level, h.label}) {
+		h.missed++
+	}
+}
+
+func (h *host) missing() notice {
+	return notice{DroppedEvent{EventInfo{h.name, time.Now()}, h.missed}, slog.LevelWarn, h.label}
 }
 
 func (h *host) Ended() {
 	if h.events != nil {
 		close(h.events)
+	}
+	if h.missed > 0 {
+		h.herald.offerLast(h.missing())
 	}
 	h.hub.leave(h.loop)
 }

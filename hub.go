@@ -35,10 +35,13 @@ type hub struct {
 
 // Messages to the hub.
 type (
-	takeSocket  struct{ reply chan<- *wire.Socket }
-	parkSocket  struct{ socket *wire.Socket }
+	takeSocket struct {
+		name  string
+		reply chan<- idleSocket
+	}
+	parkSocket  struct{ idle idleSocket }
 	discardIdle struct{}
-	namedIdle   struct{ socket *wire.Socket }
+	namedIdle   struct{ idle idleSocket }
 	enterLock   struct {
 		loop  *actor.Loop
 		reply chan<- bool
@@ -61,6 +64,10 @@ type idleSocket struct {
 	socket *wire.Socket
 	since  time.Time
 	named  bool // it still bears a lock's name
+	// served is the lock that used it last, and queued the time until which
+	// its id has a place in the queue of that lock.
+	served string
+	queued time.Time
 }
 
 func newHub(e *endpoint) *hub {
@@ -91,11 +98,11 @@ func (h *hub) offer(m any) bool {
 	}
 }
 
-// take returns a clean idle socket, or nil.
-func (h *hub) take() *wire.Socket {
-	reply := make(chan *wire.Socket, 1)
-	if !h.send(takeSocket{reply}) {
-		return nil
+// take returns a clean idle socket for a lock, or none.
+func (h *hub) take(name string) idleSocket {
+	reply := make(chan idleSocket, 1)
+	if !h.send(takeSocket{name, reply}) {
+		return idleSocket{}
 	}
 	return <-reply
 }
@@ -105,8 +112,8 @@ func (h *hub) take() *wire.Socket {
 func (h *hub) discard() { h.send(discardIdle{}) }
 
 // park takes a clean socket back.
-func (h *hub) park(s *wire.Socket) {
-	if !h.send(parkSocket{s}) {
+func (h *hub) park(s *wire.Socket, served string, queued time.Time) {
+	if !h.send(parkSocket{idleSocket{s, time.Now(), true, served, queued}}) {
 		s.Close()
 	}
 }
@@ -179,13 +186,13 @@ func (k *keeper) run() {
 func (k *keeper) receive(m any) {
 	switch m := m.(type) {
 	case takeSocket:
-		m.reply <- k.freshest()
+		m.reply <- k.pick(m.name)
 	case parkSocket:
-		k.keep(idleSocket{m.socket, time.Now(), true})
+		k.keep(m.idle)
 	case discardIdle:
 		k.forget(func(*wire.Socket) bool { return true })
 	case namedIdle:
-		k.keep(idleSocket{m.socket, time.Now(), false})
+		k.keep(m.idle)
 	case enterLock:
 		if !k.closing {
 			k.locks[m.loop] = true
@@ -209,19 +216,29 @@ func (k *keeper) receive(m any) {
 	k.stopped = (k.closing || k.orphaned) && len(k.locks) == 0
 }
 
-// freshest takes the socket that was used last. One on which the server has
-// said anything, its end above all, is of no use.
-func (k *keeper) freshest() *wire.Socket {
+// pick takes the socket that served a lock last, or else the one that was used
+// last. One on which the server has said anything, its end above all, is of no
+// use.
+func (k *keeper) pick(name string) idleSocket {
 	for len(k.idle) > 0 {
-		last := len(k.idle) - 1
-		s := k.idle[last].socket
-		k.idle = k.idle[:last]
-		if s.Quiet() {
-			return s
+		at := len(k.idle) - 1
+		for i := at; i >= 0; i-- {
+			if k.idle[i].served == name {
+				at = i
+				break
+			}
 		}
-		s.Close()
+		picked := k.idle[at]
+		k.idle = slices.Delete(k.idle, at, at+1)
+		if picked.socket.Quiet() {
+			if picked.served != name {
+				picked.queued = time.Time{}
+			}
+			return picked
+		}
+		picked.socket.Close()
 	}
-	return nil
+	return idleSocket{}
 }
 
 func (k *keeper) keep(i idleSocket) {
@@ -251,7 +268,7 @@ func (k *keeper) tidy(now time.Time) {
 			i.socket.Close()
 			return true
 		case i.named && idle >= nameLimit:
-			k.renaming.Go(func() { rename(i.socket, k.hub) })
+			k.renaming.Go(func() { rename(i, k.hub) })
 			return true
 		}
 		return false
@@ -259,14 +276,15 @@ func (k *keeper) tidy(now time.Time) {
 }
 
 // rename names an idle socket as one, beside the hub.
-func rename(s *wire.Socket, h *hub) {
+func rename(i idleSocket, h *hub) {
+	s := i.socket
 	if s.Write(wire.AppendHello(nil, nil, wire.IdleName)) != nil {
 		s.Close()
 		return
 	}
 	select {
 	case f := <-s.Frames():
-		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.offer(namedIdle{s}) {
+		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.offer(namedIdle{idleSocket{s, time.Now(), false, i.served, i.queued}}) {
 			return
 		}
 	case <-h.ending.Done():

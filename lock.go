@@ -28,7 +28,7 @@ func (s State) String() string { return actor.State(s).String() }
 
 // Lock is a distributed lock, as seen from one place. It is safe for
 // concurrent use and not reentrant: acquires of one Lock queue, first come,
-// first served.
+// first served. Those of a [Shared] one hold together.
 //
 // An idle Lock that is dropped without Close leaves nothing behind.
 type Lock struct{ *lock }
@@ -54,8 +54,9 @@ func (l *Lock) Name() string { return l.name }
 // afterwards.
 //
 // When ctx ends first, the error matches its error and names who holds the
-// lock (a [*HeldError], which matches [ErrHeld]) or the last failure to reach
-// the server; a grant that came too late has been given back. Failures that
+// lock (a [*HeldError], which matches [ErrHeld]), who does not answer, or the
+// last failure to reach the server; a grant that came too late has been given
+// back. Failures that
 // may pass, such as a refused connection or a failover, are retried with
 // growing pauses. Those that would repeat end the call at once:
 // [*ConfigError], [*UnsupportedError], [*AuthError], [*PermissionError],
@@ -67,9 +68,11 @@ func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 
 // TryAcquire takes the lock if nobody holds it. At the sight of a holder it
 // returns a [*HeldError], which matches [ErrHeld]; of several tries on a free
-// lock exactly one succeeds. A failure to reach the server ends it as well. It
-// takes a round trip when the lock is free, and never more than about three
-// seconds.
+// lock exactly one succeeds. A Lock that holds, or that others already wait
+// for, returns it at once, without asking the server; a [Shared] one that holds
+// gives another hold. A failure to reach the server ends it as well. It takes a
+// round trip when the lock is free, and never more than about three times what
+// [WithUnavailableTimeout] says.
 func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) {
 	defer runtime.KeepAlive(l)
 	return l.acquire(ctx, true)
@@ -161,8 +164,9 @@ func (l *Lock) State() State {
 	return Idle
 }
 
-// Close ends the lock. A hold ends first, as a loss whose cause is
-// [ErrClosed]; acquires that wait return [ErrClosed], as do all later calls.
+// Close ends the lock. Its holds end first, as a loss whose cause is
+// [ErrClosed], of which [OnLost] is not told; acquires that wait return
+// [ErrClosed], as do all later calls.
 // Close returns when the lock has left the server, or its connection is
 // closed, after a second at the latest. Closing again returns nil.
 func (l *Lock) Close() error {

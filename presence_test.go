@@ -19,6 +19,7 @@ import (
 
 	"github.com/tetherlock/tether"
 	"github.com/tetherlock/tether/internal/redistest"
+	"github.com/tetherlock/tether/protocol"
 	"github.com/tetherlock/tether/wire"
 )
 
@@ -713,7 +714,7 @@ func TestAnswerThatIsRefusedIsNoLoss(t *testing.T) {
 	events := l.Events()
 	h, err := l.Acquire(t.Context())
 	require.NoError(t, err)
-	s.MustDo(t, "PUBLISH", "l", wire.EncodePing("elsewhere"))
+	s.MustDo(t, "PUBLISH", "l", wire.EncodePing(protocol.Ping{Response: "elsewhere"}))
 	for {
 		if e := await[tether.HealthEvent](t, events); e.Err != nil {
 			_, ok := errors.AsType[*tether.PermissionError](e.Err)

@@ -28,9 +28,10 @@ const (
 // about to. It changes nothing and takes part in nothing. The answer is a
 // snapshot, stale when you read it.
 //
-// It waits up to a second for answers. Participants that do not answer are
-// told as an error, beside the ones that did. Addresses are filled in where
-// the Redis user may run CLIENT LIST.
+// It waits up to a second for answers, as long as ctx lives. Participants that
+// do not answer are told as an error, beside the ones that did. Addresses are
+// filled in, and the silent ones named, where the Redis user may run CLIENT
+// LIST.
 func (c *Client) Probe(ctx context.Context, name string) ([]Holder, error) {
 	switch {
 	case c.err != nil:
@@ -42,11 +43,15 @@ func (c *Client) Probe(ctx context.Context, name string) ([]Holder, error) {
 	}
 	rdb := c.hub.endpoint.commands()
 	defer func() { _ = rdb.Close() }() // it is ours and idle
-	list, err := ask(ctx, rdb, name)
-	if err != nil && list == nil {
+	records, missing, err := ask(ctx, rdb, name)
+	if err != nil {
 		return nil, fmt.Errorf("tether: probe %q: %w", name, stripped(err))
 	}
-	addresses(ctx, rdb, name, list)
+	list := append([]Holder{}, holders(records)...)
+	silent := locate(list, connections(ctx, rdb, name))
+	if missing > 0 {
+		err = fmt.Errorf("tether: probe %q: %s did not answer%s", name, participants(missing), silence{mute: silent}.who())
+	}
 	return list, err
 }
 
@@ -66,20 +71,16 @@ func (e *endpoint) commands() *redis.Client {
 	})
 }
 
-// ask pings the lock's channel until everybody who got the ping has answered.
-func ask(ctx context.Context, rdb *redis.Client, name string) ([]Holder, error) {
+// ask pings the lock's channel until everybody who got the ping has answered,
+// or how many have not is final.
+func ask(ctx context.Context, rdb *redis.Client, name string) ([]protocol.Record, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit+rdb.Options().ReadTimeout)
 	defer cancel()
 	until := time.Now().Add(probeLimit)
 	for {
 		records, missing, err := askOnce(ctx, rdb, name, until)
-		switch {
-		case err != nil:
-			return nil, err
-		case missing == 0:
-			return append([]Holder{}, holders(records)...), nil
-		case !time.Now().Before(until):
-			return append([]Holder{}, holders(records)...), fmt.Errorf("tether: probe %q: %d participants did not answer", name, missing)
+		if err != nil || missing == 0 || !time.Now().Before(until) {
+			return records, missing, err
 		}
 	}
 }
@@ -95,7 +96,7 @@ func askOnce(ctx context.Context, rdb *redis.Client, name string, until time.Tim
 	if _, err := answers.Receive(ctx); err != nil {
 		return nil, 0, spoken("SUBSCRIBE", err)
 	}
-	n, err := probeScript.Run(ctx, rdb, nil, name, wire.EncodePing(response)).Int()
+	n, err := probeScript.Run(ctx, rdb, nil, name, wire.EncodePing(protocol.Ping{Response: response})).Int()
 	if err != nil {
 		return nil, 0, spoken("EVAL", err)
 	}
@@ -113,7 +114,7 @@ func askOnce(ctx context.Context, rdb *redis.Client, name string, until time.Tim
 			return nil, 0, err
 		}
 		if m, ok := m.(*redis.Message); ok {
-			r := wire.DecodeRecord(m.Payload)
+			r, _ := wire.DecodeRecord(m.Payload)
 			if r.Legacy {
 				r.ID = legacyID(legacy)
 				legacy++
@@ -121,8 +122,25 @@ func askOnce(ctx context.Context, rdb *redis.Client, name string, until time.Tim
 			records[r.ID] = r
 		}
 	}
+	if len(records) < n {
+		leave(ctx, answers)
+	}
 	list := slices.SortedFunc(maps.Values(records), func(a, b protocol.Record) int { return strings.Compare(a.ID, b.ID) })
 	return list, n - len(records), nil
+}
+
+// leave unsubscribes and waits until that is confirmed: who is subscribed to
+// anything is suspected of being the one that does not answer.
+func leave(ctx context.Context, answers *redis.PubSub) {
+	if answers.Unsubscribe(ctx) != nil {
+		return
+	}
+	for {
+		m, err := answers.ReceiveTimeout(ctx, probeLimit)
+		if s, ok := m.(*redis.Subscription); err != nil || ok && s.Kind == "unsubscribe" {
+			return
+		}
+	}
 }
 
 // spoken words an error of go-redis like those of a lock.
@@ -133,40 +151,34 @@ func spoken(command string, err error) error {
 	return err
 }
 
-// addresses fills in where the holders are connected from, if the server
-// tells. Legacy holders all bear one name: who is who cannot be told, only
-// that they are these.
-func addresses(ctx context.Context, rdb *redis.Client, name string, list []Holder) {
-	clients, err := rdb.ClientList(ctx).Result()
+// connections lists who may be subscribed to a lock's channel, if the server
+// tells.
+func connections(ctx context.Context, rdb *redis.Client, name string) []wire.Client {
+	text, err := rdb.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
 	if err != nil {
-		return
+		return nil
 	}
-	at := map[string]string{}
-	legacy := 0
-	for line := range strings.Lines(clients) {
-		fields := clientFields(line)
-		id, ok := wire.ParseConnName(name, fields["name"])
-		if old := wire.LegacyConnName(name); !ok && old != "" && fields["name"] == old && fields["sub"] != "0" {
-			id, ok = legacyID(legacy), true
-			legacy++
-		}
-		if ok {
-			at[id] = fields["addr"]
-		}
-	}
-	for i := range list {
-		list[i].Addr = at[list[i].ID]
-	}
+	return wire.ParseClients(name, text)
 }
 
-// clientFields reads a line of CLIENT LIST.
-func clientFields(line string) map[string]string {
-	fields := map[string]string{}
-	for field := range strings.FieldsSeq(line) {
-		key, value, _ := strings.Cut(field, "=")
-		fields[key] = value
+// locate fills in where the holders are connected from, and returns who is not
+// among them. Legacy holders all bear one name: who is who cannot be told, only
+// that they are these.
+func locate(list []Holder, clients []wire.Client) (silent []actor.Connection) {
+	legacy := 0
+	for _, c := range clients {
+		id := c.HolderID
+		if c.Legacy {
+			id = legacyID(legacy)
+			legacy++
+		}
+		if i := slices.IndexFunc(list, func(h Holder) bool { return h.ID == id }); i >= 0 {
+			list[i].Addr = c.Addr
+			continue
+		}
+		silent = append(silent, actor.Connection{Num: c.Num, ID: c.HolderID, Legacy: c.Legacy, Addr: c.Addr})
 	}
-	return fields
+	return silent
 }
 
 func legacyID(n int) string { return fmt.Sprintf("legacy-%d", n) }

@@ -285,8 +285,8 @@ func TestLegacyParticipantHolds(t *testing.T) {
 		var answering sync.WaitGroup
 		answering.Go(func() {
 			for m := range sub.Channel() {
-				if response, ok := wire.DecodePing(m.Payload); ok {
-					_ = old.Publish(context.Background(), response, "1700000000.5").Err() // it shows in what is seen
+				if ping, ok := wire.DecodePing(m.Payload); ok {
+					_ = old.Publish(context.Background(), ping.Response, "1700000000.5").Err() // it shows in what is seen
 				}
 			}
 		})

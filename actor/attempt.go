@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tetherlock/tether/protocol"
@@ -13,12 +15,26 @@ const (
 	quickTrips = 4
 	quickMin   = time.Millisecond
 	quickMax   = 50 * time.Millisecond
+	// oldPause is the same beside a peer of 4.0 or 4.1.
+	oldPause = 150 * time.Millisecond
+	// crowd is how many on the channel are too many to ask at once.
+	crowd = 16
 )
 
 // withdraw takes every claim out of the own record.
 func (m *Machine) withdraw() {
-	m.mode, m.chief = protocol.Pending, false
-	m.probe = probe{}
+	m.mode, m.joining, m.chief = protocol.Pending, false, false
+	if m.cfg.Shared {
+		m.mode, m.joining = protocol.Shared, true
+	}
+	m.probe, m.roll = probe{}, roll{}
+}
+
+// claim puts the hold into the own record. From the deciding count or probe on
+// the stream brings only pings of those who came later, and they must see that
+// the lock is taken.
+func (m *Machine) claim() {
+	m.mode, m.joining = m.want(), false
 }
 
 // attempt begins one attempt to get the lock.
@@ -27,10 +43,7 @@ func (m *Machine) attempt() { m.attemptWith(false) }
 // attemptWith begins an attempt, on a fresh socket if that is wanted.
 func (m *Machine) attemptWith(fresh bool) {
 	m.notify(Attempting{})
-	m.serve.trips = 0
-	if m.link.up && !m.link.clean() {
-		m.drop()
-	}
+	m.serve.trips, m.serve.again = 0, false
 	if m.link.up {
 		m.link.warm, m.link.heard = true, false
 		m.join()
@@ -41,21 +54,44 @@ func (m *Machine) attemptWith(fresh bool) {
 	m.do(Dial{Dial: m.link.dial, Fresh: fresh})
 }
 
+// dialed takes the socket.
+func (m *Machine) dialed(in Dialed) {
+	m.link = link{up: true, id: in.ID, wake: m.cfg.WakeChannel(in.ID), warm: !in.Fresh, dial: m.link.dial, trip: m.link.trip}
+	if m.now.Before(in.Queued) && !m.calls[0].Try {
+		m.lineUp(in.Queued)
+		return
+	}
+	m.join()
+}
+
 // join subscribes, counts and asks for the role in one write. The HELLO stands
 // behind the count: before it, a pause could hold the count until the node is
-// demoted, and the old role would vouch for it.
+// demoted, and the old role would vouch for it. The name comes with it, behind
+// the SUBSCRIBE: only who is on the channel may bear it.
 func (m *Machine) join() {
 	m.phase = joining
 	m.withdraw()
 	m.probe = probe{sent: m.now, n: -1}
 	m.serve.trips++
-	enter := []Command{{Op: Subscribe, Channel: m.cfg.Channel}, {Op: Count}}
-	if m.link.warm {
-		m.send(append(enter, Command{Op: Hello, Naming: LockName})...)
-		return
+	hello := Command{Op: Hello, Naming: LockName}
+	var list []Command
+	if !m.link.warm {
+		list = append(list, Command{Op: Login, Naming: LockName})
+		hello.Naming = KeepName
 	}
-	login := []Command{{Op: Login, Naming: LockName}}
-	m.send(append(append(login, enter...), Command{Op: Hello})...)
+	if m.cfg.Fenced && m.cfg.DB != 0 {
+		list = append(list, Command{Op: Select})
+	}
+	list = append(list, Command{Op: Subscribe, Channel: m.cfg.Channel}, m.count())
+	m.send(append(list, hello)...)
+}
+
+// count is the first question of an attempt.
+func (m *Machine) count() Command {
+	if m.cfg.Fenced {
+		return Command{Op: Draw}
+	}
+	return Command{Op: Count}
 }
 
 // joined looks whether the first round trip is complete.
@@ -64,15 +100,27 @@ func (m *Machine) joined() {
 		return
 	}
 	m.link.trip = m.now.Sub(m.probe.sent)
-	m.serve.failed, m.serve.trouble = 0, nil
+	m.serve.trouble = nil
 	switch m.probe.n {
 	case 0:
 		m.fail(uncounted(Count))
 	case 1:
 		m.grant()
 	default:
+		if m.crowded() {
+			m.serve.spread = true
+			m.depart(departure{pause: m.jittered(time.Duration(m.probe.n) * time.Millisecond)})
+			return
+		}
 		m.ask(electing)
 	}
+}
+
+// crowded says whether a writer is better off to come back in a moment. When a
+// thousand come at once, and each asks everybody, a million answers keep the
+// server busy; when they come one after the other, it is a few each.
+func (m *Machine) crowded() bool {
+	return m.probe.n > crowd && !m.cfg.Shared && !m.calls[0].Try && !m.serve.woken && !m.serve.spread
 }
 
 // fail ends an attempt with an error. Its socket is closed.
@@ -88,6 +136,9 @@ func (m *Machine) fail(err error) {
 		m.attempt()
 		return
 	}
+	if !m.serve.woken {
+		m.queue = nil
+	}
 	m.serve.trouble = err
 	m.serve.failed++
 	if terminal(err) || m.calls[0].Try {
@@ -100,50 +151,62 @@ func (m *Machine) fail(err error) {
 	m.sleep(pause, false)
 }
 
+// jittered scales a duration to between one half and one and a half of it, so
+// that those who started together do not go on together.
+func (m *Machine) jittered(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.5 + m.cfg.Jitter()))
+}
+
 // quick is the pause of a contender whom no holder blocks.
 func (m *Machine) quick() time.Duration {
 	return m.jittered(min(max(quickTrips*m.link.trip, quickMin), quickMax))
 }
 
-// sleep waits off the channel. With look, waking up begins with a count.
-func (m *Machine) sleep(pause time.Duration, look bool) {
-	m.phase = sleeping
-	m.serve.wake = m.now.Add(pause)
-	m.serve.look = look
-	m.serve.asked = time.Time{}
-}
-
-// awake ends a sleep: with a look at the channel, or with an attempt.
-func (m *Machine) awake() {
-	m.serve.looks++
-	if !m.serve.look || !m.link.up || m.serve.looks%looks == 0 {
-		m.attempt()
-		return
-	}
-	m.serve.asked = m.now
-	m.send(Command{Op: Count})
-}
-
-// looked is the answer to a sleeper's count.
-func (m *Machine) looked(n int) {
-	m.serve.asked = time.Time{}
-	if n == 0 {
-		m.attempt()
-		return
-	}
-	m.serve.wake = m.now.Add(m.jittered(poll))
-}
-
+// grant answers the served call, or all of them if they share.
 func (m *Machine) grant() {
-	call := m.answer()
+	if m.cfg.Fenced && m.probe.token == 0 {
+		m.fail(&Fault{Kind: Unsupported, Command: Draw.String(), Message: "the server drew no fencing token"})
+		return
+	}
+	m.claim()
+	m.link.loseTurn()
 	m.phase, m.state = holding, Held
-	m.mode = protocol.Exclusive
-	m.hold = hold{call: call, id: m.link.id, since: m.now, check: m.now.Add(m.cfg.Health)}
-	waited := m.now.Sub(m.serve.began)
-	if list := m.unsubscribes(m.cfg.Channel); len(list) > 0 {
+	m.hold = hold{id: m.link.id, since: m.now, token: m.probe.token, check: m.now.Add(m.cfg.Health)}
+	if m.cfg.SelfCheck > 0 {
+		m.hold.self.next = m.now.Add(m.cfg.SelfCheck)
+	}
+	serve := m.serve
+	list := m.unsubscribes(func(channel string) bool { return channel == m.cfg.Channel || channel == m.link.wake })
+	if m.cfg.Shared && serve.slept && !serve.woken && !serve.called {
+		// Nobody has woken it, so nobody has woken the others either.
+		list = append(list, Command{Op: Summon})
+	}
+	if len(list) > 0 {
 		m.send(list...)
 	}
-	m.notify(Granted{ID: m.link.id, RoundTrips: m.serve.trips, Waited: waited})
-	m.do(Grant{Call: call, ID: m.link.id, RoundTrips: m.serve.trips, Waited: waited})
-	m.serve, m.probe = service{}, probe{}
+	m.serve, m.probe, m.roll = service{}, probe{}, roll{}
+	m.admit(serve.trips, m.now.Sub(serve.began))
+	for m.cfg.Shared && len(m.calls) > 0 {
+		m.admit(serve.trips, m.now.Sub(serve.began))
+	}
+}
+
+// admit gives the first call its hold.
+func (m *Machine) admit(trips int, waited time.Duration) {
+	call := m.calls.take(0)
+	m.hold.calls = append(m.hold.calls, call)
+	m.notify(Granted{ID: m.hold.id, Token: m.hold.token, RoundTrips: trips, Waited: waited})
+	m.do(Grant{Call: call, ID: m.hold.id, Token: m.hold.token})
+}
+
+// mismatch finds a participant that draws fencing tokens elsewhere. Pub/sub
+// knows no databases, so both take part in one lock, but the tokens of the two
+// counters say nothing about each other.
+func (m *Machine) mismatch(others []protocol.Record) error {
+	i := slices.IndexFunc(others, func(r protocol.Record) bool { return m.cfg.Fenced && r.Fenced && r.DB != m.cfg.DB })
+	if i < 0 {
+		return nil
+	}
+	return &Fault{Kind: Contradicted, Message: fmt.Sprintf(
+		"the fencing tokens of this lock are drawn in database %d by %s, and in database %d here", others[i].DB, others[i].ID, m.cfg.DB)}
 }

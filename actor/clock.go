@@ -3,12 +3,14 @@ package actor
 import "time"
 
 // Deadline is when the machine wants a [Tick], the zero time for never.
-func (m *Machine) Deadline() time.Time {
-	at := m.phaseDeadline()
-	if limit := m.tryDeadline(); !limit.IsZero() && (at.IsZero() || limit.Before(at)) {
-		return limit
+func (m *Machine) Deadline() time.Time { return earlier(m.phaseDeadline(), m.expiry()) }
+
+// earlier is the earlier of two times, of which the zero one is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return at
+	return a
 }
 
 func (m *Machine) phaseDeadline() time.Time {
@@ -24,42 +26,45 @@ func (m *Machine) phaseDeadline() time.Time {
 	case elected, doubting:
 		return m.serve.wake
 	case sleeping:
-		if !m.serve.asked.IsZero() {
-			return m.serve.asked.Add(m.cfg.Reply)
-		}
-		return m.serve.wake
+		return m.sleepDue()
 	case leaving:
 		return m.leave.until
 	case holding:
-		if !m.hold.asked.IsZero() {
-			return m.answerDue()
-		}
-		return m.hold.check
+		return m.holdDeadline()
 	case dialing:
 	}
 	return time.Time{}
 }
 
-// tryDeadline bounds a try wherever it stands; one that leaves is bounded
-// already.
-func (m *Machine) tryDeadline() time.Time {
-	switch m.phase {
-	case resting, holding, leaving:
-		return time.Time{}
-	case dialing, joining, electing, elected, confirming, doubting, sleeping:
-	}
-	if !m.calls[0].Try {
+// expiry is when the first call has waited for long enough. One that is on its
+// way out is bounded already.
+func (m *Machine) expiry() time.Time {
+	if len(m.calls) == 0 || m.served() && m.phase == leaving && m.leave.refusal != nil {
 		return time.Time{}
 	}
-	return m.serve.began.Add(tryLimit)
+	return m.calls[0].limit
 }
 
-// replyDue is when an answer is overdue. A doubtful socket gets little time.
+// replyDue is when an answer is overdue. A doubtful socket gets little time. A
+// server that goes on talking is slow and not dead: it answers in order, and
+// asking it again through another socket makes it slower.
 func (m *Machine) replyDue() time.Time {
 	if m.phase == joining && m.link.doubtful() {
 		return m.probe.sent.Add(min(m.cfg.Reply, warmLimit))
 	}
-	return m.probe.sent.Add(m.cfg.Reply)
+	return later(m.probe.sent, m.link.last).Add(m.cfg.Reply)
+}
+
+// sleepDue is when a sleeper wakes up, or has waited too long for its look.
+func (m *Machine) sleepDue() time.Time {
+	switch {
+	case m.serve.asked.IsZero():
+		return m.serve.wake
+	case m.link.doubtful():
+		return m.serve.asked.Add(min(m.cfg.Reply, warmLimit))
+	default:
+		return m.serve.asked.Add(m.cfg.Reply)
+	}
 }
 
 // probeDue is when a probe wants to recount, or gives up.
@@ -67,26 +72,36 @@ func (m *Machine) probeDue() time.Time {
 	if m.probe.n < 0 || !m.probe.greeted {
 		return m.replyDue()
 	}
-	if r := m.probe.recount; !r.IsZero() && r.Before(m.probe.limit) {
+	limit := m.silentAt()
+	if !m.roll.asked.IsZero() {
+		limit = m.listDue()
+	}
+	if r := m.probe.recount; !r.IsZero() && r.Before(limit) {
 		return r
 	}
-	return m.probe.limit
+	return limit
 }
+
+// listDue is when a list is overdue.
+func (m *Machine) listDue() time.Time { return later(m.roll.asked, m.link.last).Add(m.cfg.Reply) }
 
 func (m *Machine) due(t time.Time) bool { return !t.IsZero() && !m.now.Before(t) }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // tick does what is due.
 func (m *Machine) tick() {
-	if m.due(m.tryDeadline()) {
-		m.giveUp(m.tryRefusal(), cancelLimit)
-		return
-	}
-	if !m.due(m.phaseDeadline()) {
+	if m.expire(); !m.due(m.phaseDeadline()) {
 		return
 	}
 	switch m.phase {
 	case resting:
-		m.putAway()
+		m.idleTick()
 	case joining:
 		m.joinTick()
 	case electing, confirming:
@@ -101,9 +116,18 @@ func (m *Machine) tick() {
 		m.drop()
 		m.left(late(Unsubscribe))
 	case holding:
-		m.checkHealth()
+		m.holdTick()
 	case dialing:
 	}
+}
+
+// idleTick puts the socket away, off its wake channel first.
+func (m *Machine) idleTick() {
+	if len(m.link.subs) > 0 {
+		m.depart(departure{idle: true})
+		return
+	}
+	m.putAway()
 }
 
 func (m *Machine) joinTick() {
@@ -116,23 +140,18 @@ func (m *Machine) joinTick() {
 }
 
 func (m *Machine) probeTick() {
+	listing := !m.roll.asked.IsZero()
 	switch {
 	case m.probe.n < 0 || !m.probe.greeted:
 		m.fail(late(Probe))
-	case m.due(m.probe.limit):
-		m.silent()
+	case listing && m.due(m.listDue()):
+		m.fail(late(List))
+	case !listing && m.due(m.silentAt()):
+		m.overdue()
 	default:
 		m.probe.recount = time.Time{}
 		m.send(Command{Op: Count})
 	}
-}
-
-func (m *Machine) sleepTick() {
-	if !m.serve.asked.IsZero() {
-		m.fail(late(Count))
-		return
-	}
-	m.awake()
 }
 
 // tryRefusal is the end of a try that has taken its time.
@@ -141,8 +160,8 @@ func (m *Machine) tryRefusal() Refusal {
 	if m.phase == dialing || m.phase == joining {
 		r.Cause = late(Hello)
 	}
-	if p := m.probe; m.phase.probing() && p.n >= 0 {
-		r.Silent = max(0, p.n-len(p.records)-1)
+	if m.phase.probing() && m.probe.n >= 0 {
+		r.Silent = m.missing()
 	}
 	return r
 }

@@ -1,6 +1,10 @@
 package actor
 
-import "time"
+import (
+	"time"
+
+	"github.com/tetherlock/tether/protocol"
+)
 
 // departure is a lock on its way off the channel, and what comes behind.
 type departure struct {
@@ -8,8 +12,12 @@ type departure struct {
 	until    time.Time
 	refusal  *Refusal // ends the served call, or the reclaimed one
 	returned Call     // whose grant nobody received
+	idle     bool     // nobody is served, and the socket goes
 	pause    time.Duration
 	look     bool
+	ended    bool // a hold
+	passes   bool // others may have gone to sleep in the belief that it stays
+	stays    bool // on its wake channel
 }
 
 // hasten lets a departure take no longer than a duration from now on.
@@ -19,35 +27,101 @@ func (d *departure) hasten(now time.Time, within time.Duration) {
 	}
 }
 
+// last says that nobody behind the departure can use a wake.
+func (d *departure) last() bool { return d.refusal != nil || d.ended || d.idle }
+
 // depart leaves the channel. Until the server has confirmed it, pings come
 // and are answered, as pending.
 func (m *Machine) depart(d departure) {
-	m.withdraw()
-	m.phase = leaving
 	if d.within == 0 {
-		d.within = unavailable
+		d.within = departLimit
 	}
 	d.until = m.now.Add(d.within)
-	m.leave = d
-	list := m.unsubscribes("")
-	if d.look {
-		// A sleeper keeps its socket for longer than its name may stay.
-		list = append(list, Command{Op: Hello, Naming: IdleName})
+	d.ended = m.hold.ending
+	d.passes = d.ended || m.chief
+	d.stays = d.look || m.link.find(m.link.wake) != nil
+	if d.last() {
+		d.stays = d.ended && !m.orphan && !m.closing && len(m.queue) > 0
 	}
-	m.send(list...)
+	if !d.stays {
+		m.link.placed = false // deaf, it would miss its turn
+	}
+	m.withdraw()
+	m.phase = leaving
+	m.leave = d
+	m.send(m.exit()...)
+	m.handOver()
+}
+
+// exit lists what takes the lock off the channel. Only who is on the channel
+// may bear its name, or peers take the socket for a participant that does not
+// answer: so the name comes off first, and the channel last.
+func (m *Machine) exit() []Command {
+	var list []Command
+	if m.leave.stays {
+		list = append(list, Command{Op: Hello, Naming: IdleName})
+		if m.link.find(m.link.wake) == nil {
+			list = append(list, Command{Op: Subscribe, Channel: m.link.wake})
+		}
+	}
+	return append(list, m.unsubscribes(func(channel string) bool {
+		return m.leave.stays && (channel == m.link.wake || channel == m.cfg.Waiters && !m.leave.ended)
+	})...)
+}
+
+// handOver wakes the next one, if there was a hold or an election to wait for,
+// or a wake that is of no use any more. Who has held goes to the tail: on its
+// warm socket it would be back before the woken one has read its push, every
+// time.
+func (m *Machine) handOver() {
+	d := &m.leave
+	switch {
+	case d.ended:
+		if len(m.queue) == 0 {
+			break
+		}
+		q := append(m.queue[:min(len(m.queue), protocol.MaxLuggage-1)], protocol.Waiter{ID: m.link.id, Want: m.want()})
+		if m.link.placed = d.stays; !d.stays {
+			m.link.queued = m.now.Add(m.cfg.Poll)
+		}
+		m.wake(q, false)
+	case d.passes, d.last() && m.serve.woken:
+		m.pass(m.queue)
+	case m.serve.woken && !m.serve.handed:
+		return // it goes on carrying it
+	}
+	m.queue, m.serve.woken = nil, false
+}
+
+// forsake takes back what a lock that leaves was to keep: its call has ended
+// meanwhile.
+func (m *Machine) forsake() {
+	if !m.leave.stays {
+		return
+	}
+	m.leave.stays = false
+	m.link.loseTurn()
+	if list := m.unsubscribes(func(string) bool { return false }); len(list) > 0 {
+		m.send(list...)
+	}
+	m.handOver()
 }
 
 // left goes on behind a departure. Err says why it was not confirmed.
 func (m *Machine) left(err error) {
 	d := m.leave
 	m.leave = departure{}
-	if m.hold.ending {
-		m.returned(d, err)
-		return
-	}
 	switch {
+	case m.hold.ending:
+		m.returned(d, err)
 	case d.refusal != nil:
 		m.refuse(*d.refusal)
+	case d.idle:
+		m.phase = resting
+		m.putAway()
+		m.rest()
+	case m.serve.again:
+		m.attempt()
 	default:
 		m.sleep(d.pause, d.look)
 	}
@@ -57,9 +131,11 @@ func (m *Machine) left(err error) {
 func (m *Machine) returned(d departure, err error) {
 	m.phase = resting
 	m.tidy()
-	if m.hold.loss == nil {
-		m.notify(GaveBack{ID: m.hold.id, Err: err})
-		m.do(Released{Hold: m.hold.call, Err: err})
+	for _, call := range m.hold.calls {
+		if m.hold.loss == nil {
+			m.notify(GaveBack{ID: m.hold.id, Err: err})
+			m.do(Released{Hold: call, Err: err})
+		}
 	}
 	m.hold = hold{}
 	if d.refusal != nil {

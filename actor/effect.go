@@ -24,20 +24,50 @@ type (
 	Send struct{ Commands []Command }
 	// Drop closes the socket.
 	Drop struct{}
-	// Park hands the clean socket back for others to use.
-	Park struct{}
+	// Park hands the clean socket back for others to use. Queued is the time
+	// until which its id has a place in the queue of the lock.
+	Park struct{ Queued time.Time }
 	// Stop ends the loop. Nothing follows it.
 	Stop struct{}
+)
+
+// Effects of a lease.
+type (
+	// Run runs a command on the key; Ran answers.
+	Run struct {
+		Num int
+		Op  LeaseOp
+		ID  string
+	}
+	// Hear begins or ends to listen for releases.
+	Hear struct{ On bool }
+)
+
+func (Run) effect()  {}
+func (Hear) effect() {}
+
+// LeaseOp is what a [Run] does with the key.
+type LeaseOp uint8
+
+const (
+	// TakeKey sets the key to the id if nobody has set it, or if it is the
+	// own one already.
+	TakeKey LeaseOp = iota + 1
+	// RenewKey puts the expiry of the own key off.
+	RenewKey
+	// CheckKey looks whether the key is the own one.
+	CheckKey
+	// DropKey deletes the own key and tells those that wait.
+	DropKey
 )
 
 // Effects that callers see.
 type (
 	// Grant answers an acquire with a hold.
 	Grant struct {
-		Call       Call
-		ID         string
-		RoundTrips int
-		Waited     time.Duration
+		Call  Call
+		ID    string
+		Token int64
 	}
 	// Refuse answers an acquire with an error.
 	Refuse struct {
@@ -49,13 +79,22 @@ type (
 		Call  Call
 		Cause error
 	}
-	// End ends the hold: lost, or given back when Loss is nil.
-	End struct{ Loss error }
+	// End ends a hold: lost, or given back when Loss is nil.
+	End struct {
+		Hold Call
+		Loss error
+	}
 	// Released says that a hold which was given back has left the channel, or
 	// why that is not confirmed.
 	Released struct {
 		Hold Call
 		Err  error
+	}
+	// Owns answers an inquiry. Err says why that could not be found out.
+	Owns struct {
+		Call  Call
+		Owned bool
+		Err   error
 	}
 	// Notify tells an event.
 	Notify struct{ Event Event }
@@ -72,6 +111,7 @@ func (Refuse) effect()     {}
 func (Reclaim) effect()    {}
 func (End) effect()        {}
 func (Released) effect()   {}
+func (Owns) effect()       {}
 func (Notify) effect()     {}
 
 // Why is the reason of a [Refusal].
@@ -88,6 +128,8 @@ const (
 	Shut
 	// Broken is an acquire that ended with an error.
 	Broken
+	// Expired is an acquire that has waited for as long as it may.
+	Expired
 )
 
 // Refusal says why an acquire got no hold.
@@ -103,6 +145,12 @@ type Refusal struct {
 	Self bool
 	// Silent counts the participants that did not answer the last probe.
 	Silent int
+	// Mute are connections that do not answer: participants that could not be
+	// ended, and, if none of them is missing, whoever else is subscribed to
+	// something.
+	Mute []Connection
+	// Denied is why silent participants could not be found or ended.
+	Denied error
 }
 
 // Event is something worth telling to whoever observes a lock.
@@ -122,6 +170,9 @@ type (
 	Waiting struct {
 		Holders []protocol.Record
 		Silent  int
+		// Place is the place in the queue of whoever is waited for, 0 if it
+		// keeps none.
+		Place int
 	}
 	// WonElection is a writer that goes next.
 	WonElection struct{}
@@ -130,9 +181,16 @@ type (
 	// Granted is a new hold.
 	Granted struct {
 		ID         string
+		Token      int64
 		RoundTrips int
 		Waited     time.Duration
 	}
+	// Reaped is a participant that was counted, did not answer, and whose
+	// connection has been ended for that.
+	Reaped struct{ Connection Connection }
+	// ReapDenied is a missing permission to find or to end those that do not
+	// answer.
+	ReapDenied struct{ Err error }
 	// Checked is the outcome of a health check, or an error, that did not end
 	// anything.
 	Checked struct {
@@ -157,6 +215,8 @@ func (Waiting) event()       {}
 func (WonElection) event()   {}
 func (Demoted) event()       {}
 func (Granted) event()       {}
+func (Reaped) event()        {}
+func (ReapDenied) event()    {}
 func (Checked) event()       {}
 func (Lost) event()          {}
 func (GaveBack) event()      {}

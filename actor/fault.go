@@ -26,6 +26,8 @@ const (
 	Unsupported
 	// Rejected repeats identically however often it is tried.
 	Rejected
+	// Contradicted is a participant whose settings do not fit this lock's.
+	Contradicted
 )
 
 // Fault is an error of the server or of the connection to it.
@@ -64,7 +66,7 @@ func terminal(err error) bool {
 		return false
 	}
 	switch f.Kind {
-	case Unauthorized, Denied, Unsupported, Rejected:
+	case Unauthorized, Denied, Unsupported, Rejected, Contradicted:
 		return true
 	case Transient, NotMaster:
 		return false

@@ -1,32 +1,56 @@
 package actor
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// hold is one grant of the lock, from the grant until it has left.
+// hold is one participation that was granted, from the grant until it has
+// left. A reader's may be that of several calls.
 type hold struct {
-	call   Call
+	calls  []Call
 	id     string
+	token  int64
 	since  time.Time
 	check  time.Time // of the next health check
-	asked  time.Time // when the last one was sent; zero when it is answered
-	ending bool      // given back or closed, on its way off the channel
+	checks []check   // under way
+	self   selfCheck
+	guests guests
+	ending bool // given back or closed, on its way off the channel
 	loss   error
 }
 
-// answerDue is when a health check must be answered.
-func (m *Machine) answerDue() time.Time {
-	return m.hold.asked.Add(min(m.cfg.Health, healthLimit))
+// check is a question whether the hold still stands: a health check, or a
+// caller's.
+type check struct {
+	sent time.Time
+	hold Call
+	call Call // nil for a health check
 }
 
-// checkHealth asks the node for its role: a subscription survives the node's
+func (h *hold) of(call Call) bool { return slices.Contains(h.calls, call) }
+
+// answerDue is when a check must be answered.
+func (m *Machine) answerDue() time.Time {
+	return m.hold.checks[0].sent.Add(min(m.cfg.Health, healthLimit))
+}
+
+// examine asks the node for its role: a subscription survives the node's
 // demotion and answers pings there, beside a second owner on the new master.
+func (m *Machine) examine(hold, call Call) {
+	m.hold.checks = append(m.hold.checks, check{m.now, hold, call})
+	m.send(Command{Op: Hello})
+}
+
+// checkHealth checks now, or has waited too long for the answer.
 func (m *Machine) checkHealth() {
-	switch {
-	case m.hold.asked.IsZero():
-		m.hold.asked = m.now
-		m.send(Command{Op: Hello})
-	case !m.now.Before(m.answerDue()):
+	if len(m.hold.checks) > 0 && m.due(m.answerDue()) {
 		m.lose(late(Hello))
+		return
+	}
+	if m.due(m.hold.check) {
+		m.hold.check = m.now.Add(m.cfg.Health)
+		m.examine(nil, nil)
 	}
 }
 
@@ -35,35 +59,63 @@ func (m *Machine) checked(f *Fault) {
 		m.lose(f)
 		return
 	}
-	m.notify(Checked{RoundTrip: m.now.Sub(m.hold.asked)})
-	m.hold.asked = time.Time{}
-	m.hold.check = m.now.Add(m.cfg.Health)
+	c := m.hold.checks[0]
+	m.hold.checks = m.hold.checks[1:]
+	if c.call != nil {
+		m.do(Owns{Call: c.call, Owned: m.hold.of(c.hold)})
+		return
+	}
+	m.notify(Checked{RoundTrip: m.now.Sub(c.sent)})
 }
 
-// endHold ends what the holder has. The rest is housekeeping.
+// inquire answers a caller that wants to know whether its hold stands.
+func (m *Machine) inquire(in Inquire) {
+	if m.phase != holding || !m.hold.of(in.Hold) {
+		m.do(Owns{Call: in.Call})
+		return
+	}
+	m.examine(in.Hold, in.Call)
+}
+
+// endHold ends what the holders have. The rest is housekeeping.
 func (m *Machine) endHold(loss error) {
 	m.hold.ending = true
 	m.hold.loss = loss
 	m.state = Idle
-	m.do(End{Loss: loss})
 	if loss != nil {
 		m.state = HoldLost
-		m.notify(Lost{ID: m.hold.id, Err: loss})
 	}
+	for _, call := range m.hold.calls {
+		m.do(End{Hold: call, Loss: loss})
+		if loss != nil {
+			m.notify(Lost{ID: m.hold.id, Err: loss})
+		}
+	}
+	for _, c := range m.hold.checks {
+		if c.call != nil {
+			m.do(Owns{Call: c.call})
+		}
+	}
+	m.hold.checks = nil
 }
 
 // lose ends a hold that the server may have given to somebody else already.
 func (m *Machine) lose(err error) {
 	m.endHold(err)
 	m.drop()
-	m.hold = hold{}
+	m.hold, m.queue = hold{}, nil
 	m.phase = resting
 	m.rest()
 }
 
-// release begins to give the hold back; whoever comes later joins in.
+// release begins to give a hold back; whoever comes later joins in.
 func (m *Machine) release(in Release) {
-	if in.Hold != m.hold.call || m.hold.ending {
+	if m.hold.ending || !m.hold.of(in.Hold) {
+		return
+	}
+	if len(m.hold.calls) > 1 {
+		m.leaveOthers(in.Hold)
+		m.do(Released{Hold: in.Hold})
 		return
 	}
 	m.endHold(nil)
@@ -73,7 +125,7 @@ func (m *Machine) release(in Release) {
 // abandon closes the socket of a release that nobody waits for: the lock must
 // not outlive its release.
 func (m *Machine) abandon(in Abandon) {
-	if in.Hold != m.hold.call || !m.hold.ending {
+	if !m.hold.ending || !m.hold.of(in.Hold) {
 		return
 	}
 	m.drop()
@@ -83,14 +135,40 @@ func (m *Machine) abandon(in Abandon) {
 // reclaimed gives back a grant that nobody has received.
 func (m *Machine) reclaimed(in Reclaimed) {
 	r := Refusal{Why: Cancelled, Cause: in.Cause}
-	if m.closing {
+	switch {
+	case m.closing:
 		m.do(Refuse{in.Call, Refusal{Why: Shut, Cause: ErrClosed}})
-		return
-	}
-	if m.phase != holding || m.hold.call != in.Call {
+	case m.phase != holding || !m.hold.of(in.Call):
 		m.do(Refuse{in.Call, r})
+	case len(m.hold.calls) > 1:
+		m.leaveOthers(in.Call)
+		m.do(Refuse{in.Call, r})
+	default:
+		m.endHold(nil)
+		m.depart(departure{within: cancelLimit, returned: in.Call, refusal: &r})
+	}
+}
+
+// holdDeadline is when a hold has something to do.
+func (m *Machine) holdDeadline() time.Time {
+	at := m.hold.check
+	for _, t := range []time.Time{m.selfDue(), m.guestsDue()} {
+		at = earlier(at, t)
+	}
+	if len(m.hold.checks) > 0 {
+		at = earlier(at, m.answerDue())
+	}
+	return at
+}
+
+func (m *Machine) holdTick() {
+	if m.checkHealth(); m.phase != holding {
 		return
 	}
-	m.endHold(nil)
-	m.depart(departure{within: cancelLimit, returned: in.Call, refusal: &r})
+	if m.checkSelf(); m.phase != holding {
+		return
+	}
+	if m.due(m.guestsDue()) {
+		m.listen()
+	}
 }

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tetherlock/tether/protocol"
 )
@@ -41,6 +42,8 @@ type (
 		Hold  Call
 		Cause error
 	}
+	// Inquire asks the server whether the hold of a call still stands.
+	Inquire struct{ Hold, Call Call }
 	// Close ends the lock and everything that it does.
 	Close struct{}
 	// Orphan says that no handle is left: the lock ends once it is idle.
@@ -50,11 +53,14 @@ type (
 // Inputs from the socket and the clock.
 type (
 	// Dialed says that the socket which Dial asked for is there. Fresh means
-	// that nothing has been written to it yet.
+	// that nothing has been written to it yet. Queued is the time until which
+	// its id has a place in the queue of the lock, the zero time if it has
+	// none.
 	Dialed struct {
-		Dial  int
-		ID    string
-		Fresh bool
+		Dial   int
+		ID     string
+		Fresh  bool
+		Queued time.Time
 	}
 	// DialFailed says that there will be no socket.
 	DialFailed struct {
@@ -68,23 +74,49 @@ type (
 	// Unsubscribed is the server's push behind an UNSUBSCRIBE.
 	Unsubscribed struct{ Channel string }
 	// Pinged is a ping on the lock's channel.
-	Pinged struct{ Response string }
-	// Answered is a participant's answer to a ping of ours.
+	Pinged struct{ Ping protocol.Ping }
+	// Answered is a participant's answer to a ping of ours, with the queue
+	// that it hands on.
 	Answered struct {
 		Response string
 		Record   protocol.Record
+		Queue    protocol.Queue
 	}
-	// Counted is the reply to Count.
-	Counted struct{ N int }
-	// Probed is the reply to Probe: how many participants got the ping.
-	Probed struct{ N int }
+	// Woken is a wake on the lock's own wake channel, or for all readers.
+	Woken struct{ Wake protocol.Wake }
+	// Counted is the reply to Count and Draw: the subscribers of the lock's
+	// channel, and the token if one was drawn.
+	Counted struct {
+		N     int
+		Token int64
+	}
+	// Looked is the reply to Look: the subscribers of the lock's channel and
+	// of the waiters' channel.
+	Looked struct{ N, Sleepers int }
+	// Probed is the reply to Probe and DrawProbe: how many participants got
+	// the ping, and the token if one was drawn.
+	Probed struct {
+		N     int
+		Token int64
+	}
+	// Listening is the reply to Listen: how many listen on each of the wake
+	// channels.
+	Listening struct{ Counts []int }
+	// Waked is the reply to Wake: how many received it.
+	Waked struct{ N int }
+	// Listed is the reply to List.
+	Listed struct{ Connections []Connection }
+	// Killed is the reply to Kill: how many connections have ended.
+	Killed struct{ N int }
 	// Greeted is the reply to Hello.
 	Greeted struct{ Role, Mode string }
 	// Done is the reply to a command that has nothing to tell.
 	Done struct{}
 	// Failed is an error reply, or the error to a subscribe.
+	// Text says that a script was sent with its text.
 	Failed struct {
 		Command Op
+		Text    bool
 		Message string
 	}
 	// Rotated says that the credentials of the socket have changed.
@@ -96,11 +128,58 @@ type (
 	Tick struct{}
 )
 
+// Inputs of a lease.
+type (
+	// Ran is the outcome of Run.
+	Ran struct {
+		Num   int
+		Reply LeaseReply
+		Err   error
+	}
+	// Nudged says that somebody has given the key back.
+	Nudged struct{}
+	// Slept says that time has passed which the timers' clock does not know
+	// of: the machine was suspended, or the other clock was set forward.
+	Slept struct{ For time.Duration }
+)
+
+// LeaseReply is what a command on the key of a lease returns.
+type LeaseReply struct {
+	// OK says that the key is, or was until now, the own one.
+	OK bool
+	// Token is the fencing token that TakeKey has drawn, 0 for none.
+	Token int64
+	// Holder is the value of the key if it is somebody else's, and TTL the
+	// time until it expires, below zero for never.
+	Holder string
+	TTL    time.Duration
+}
+
+func (Ran) input()    {}
+func (Nudged) input() {}
+func (Slept) input()  {}
+
+// Connection is a connection at the server that may be subscribed to the
+// lock's channel.
+type Connection struct {
+	// Num is the server's number for it.
+	Num int64
+	// ID is the holder id in its name, empty if it bears no name of the
+	// lock's participants.
+	ID string
+	// Legacy says that it bears the name that all participants of portalocker
+	// 3.2 and older have.
+	Legacy bool
+	// Addr is where it comes from.
+	Addr string
+}
+
 func (Acquire) input()      {}
 func (Cancel) input()       {}
 func (Reclaimed) input()    {}
 func (Release) input()      {}
 func (Abandon) input()      {}
+func (Inquire) input()      {}
 func (Close) input()        {}
 func (Orphan) input()       {}
 func (Dialed) input()       {}
@@ -110,8 +189,14 @@ func (Subscribed) input()   {}
 func (Unsubscribed) input() {}
 func (Pinged) input()       {}
 func (Answered) input()     {}
+func (Woken) input()        {}
 func (Counted) input()      {}
+func (Looked) input()       {}
 func (Probed) input()       {}
+func (Listening) input()    {}
+func (Waked) input()        {}
+func (Listed) input()       {}
+func (Killed) input()       {}
 func (Greeted) input()      {}
 func (Done) input()         {}
 func (Failed) input()       {}
@@ -132,24 +217,43 @@ const (
 	Hello
 	// Auth is AUTH with the socket's newest credentials.
 	Auth
+	// Select chooses the database of the fencing counter.
+	Select
 	// Subscribe is SUBSCRIBE of one channel.
 	Subscribe
 	// Unsubscribe is UNSUBSCRIBE of one channel.
 	Unsubscribe
 	// Count is PUBSUB NUMSUB of the lock's channel.
 	Count
+	// Draw counts as Count does and draws a fencing token if the lock is alone
+	// on the channel, in one script.
+	Draw
+	// Look is PUBSUB NUMSUB of the lock's channel and the waiters' channel.
+	Look
 	// Probe counts and pings the lock's channel in one script.
 	Probe
-	// LoadProbe is Probe with the script's text, for a server that has
-	// forgotten it.
-	LoadProbe
+	// DrawProbe is Probe, and draws a fencing token.
+	DrawProbe
+	// Echo pings the lock's channel without a count.
+	Echo
 	// Answer publishes the own record on a response channel.
 	Answer
+	// Wake wakes the first of a queue that listens, in one script.
+	Wake
+	// Summon wakes all readers that sleep.
+	Summon
+	// Listen is PUBSUB NUMSUB of the wake channels of a queue.
+	Listen
+	// List is CLIENT LIST of all subscribers.
+	List
+	// Kill is CLIENT KILL of one connection.
+	Kill
 )
 
 var opNames = [...]string{
-	Login: "HELLO", Hello: "HELLO", Auth: "AUTH", Subscribe: "SUBSCRIBE", Unsubscribe: "UNSUBSCRIBE",
-	Count: "PUBSUB", Probe: "EVALSHA", LoadProbe: "EVAL", Answer: "PUBLISH",
+	Login: "HELLO", Hello: "HELLO", Auth: "AUTH", Select: "SELECT", Subscribe: "SUBSCRIBE", Unsubscribe: "UNSUBSCRIBE",
+	Count: "PUBSUB", Draw: "EVALSHA", Look: "PUBSUB", Probe: "EVALSHA", DrawProbe: "EVALSHA", Echo: "PUBLISH",
+	Answer: "PUBLISH", Wake: "EVALSHA", Summon: "PUBLISH", Listen: "PUBSUB", List: "CLIENT|LIST", Kill: "CLIENT|KILL",
 }
 
 // String returns the name of the Redis command.
@@ -166,11 +270,20 @@ func (o Op) pushed() bool { return o == Subscribe || o == Unsubscribe }
 // Command is one Redis command that the lock wants to be written.
 type Command struct {
 	Op Op
-	// Channel is what Subscribe and Unsubscribe are about, and where a Probe
-	// or an Answer expects or sends records.
+	// Channel is what Subscribe and Unsubscribe are about, and where an Answer
+	// goes to.
 	Channel string
 	// Record is what an Answer says.
 	Record protocol.Record
+	// Ping is what a Probe, a DrawProbe or an Echo sends.
+	Ping protocol.Ping
+	// Queue is whom a Wake wakes, whom a Listen is about, and what an Answer
+	// hands on.
+	Queue protocol.Queue
+	// Num is the connection that Kill ends.
+	Num int64
+	// Text sends a script with its text, for a server that has forgotten it.
+	Text bool
 	// Naming says what a Login or Hello does with the connection's name.
 	Naming Naming
 }

@@ -3,20 +3,29 @@ package actor
 import (
 	"slices"
 	"time"
+
+	"github.com/tetherlock/tether/protocol"
 )
 
 // link is the machine's book about its socket: what is subscribed and what the
 // server still owes.
 type link struct {
 	up    bool
-	id    string // holder id; it belongs to the socket
-	warm  bool   // it has served an earlier attempt
-	heard bool   // the server has answered since the attempt began
-	owed  int    // replies
+	id    string    // holder id; it belongs to the socket
+	wake  string    // the channel on which it is woken
+	warm  bool      // it has served an earlier attempt
+	heard bool      // the server has answered since the attempt began
+	last  time.Time // when it has said anything
+	owed  int       // replies
 	subs  []subscription
-	dial  int // number of the last Dial
+	wakes []protocol.Queue // sent and not yet answered, first in, first out
+	dial  int              // number of the last Dial
 	until time.Time
 	trip  time.Duration // of the last attempt's first round
+	// The id was put at the tail of a queue when it left: placed, if it still
+	// listens for its wake, or at least until queued.
+	placed bool
+	queued time.Time
 }
 
 type subscription struct {
@@ -28,6 +37,14 @@ type subscription struct {
 // clean says whether the socket could be anybody's: every reply is in, every
 // unsubscribe confirmed, nothing subscribed.
 func (l *link) clean() bool { return l.up && l.owed == 0 && len(l.subs) == 0 }
+
+// loseTurn gives up the place in a queue, which was used, or passed on.
+func (l *link) loseTurn() { l.placed, l.queued = false, time.Time{} }
+
+// settled says whether the server owes nothing, and every subscription stands.
+func (l *link) settled() bool {
+	return l.up && l.owed == 0 && !slices.ContainsFunc(l.subs, func(s subscription) bool { return s.leaving || !s.confirmed })
+}
 
 // doubtful says whether the socket was idle and has shown no life since. It may
 // have been dead for long, which says nothing about the server.
@@ -63,14 +80,28 @@ func (m *Machine) send(commands ...Command) {
 	m.do(Send{commands})
 }
 
-// unsubscribes lists the UNSUBSCRIBE commands for all that is subscribed,
-// apart from one channel.
-func (m *Machine) unsubscribes(except string) []Command {
+// standing says whether a channel stays subscribed from one question to the
+// next.
+func (m *Machine) standing(channel string) bool {
+	return channel == m.cfg.Channel || channel == m.link.wake || channel == m.cfg.Waiters
+}
+
+// unsubscribes lists the UNSUBSCRIBE commands for all that is subscribed and
+// not to be kept, the lock's channel at the end.
+func (m *Machine) unsubscribes(keep func(channel string) bool) []Command {
 	var list []Command
+	last := false
 	for _, s := range m.link.subs {
-		if !s.leaving && s.channel != except {
+		switch {
+		case s.leaving || keep(s.channel):
+		case s.channel == m.cfg.Channel:
+			last = true
+		default:
 			list = append(list, Command{Op: Unsubscribe, Channel: s.channel})
 		}
+	}
+	if last {
+		list = append(list, Command{Op: Unsubscribe, Channel: m.cfg.Channel})
 	}
 	return list
 }
@@ -79,8 +110,7 @@ func (m *Machine) unsubscribes(except string) []Command {
 func (m *Machine) heard(in Input) {
 	switch in := in.(type) {
 	case Dialed:
-		m.link = link{up: true, id: in.ID, warm: !in.Fresh, dial: m.link.dial, trip: m.link.trip}
-		m.join()
+		m.dialed(in)
 		return
 	case DialFailed:
 		m.fail(in.Err)
@@ -98,9 +128,9 @@ func (m *Machine) heard(in Input) {
 		}
 		return
 	}
-	m.link.heard = true
+	m.link.heard, m.link.last = true, m.now
 	m.frame(in)
-	if m.phase == leaving && m.link.clean() {
+	if m.phase == leaving && m.link.settled() {
 		m.left(nil)
 	}
 }
@@ -116,22 +146,40 @@ func (m *Machine) frame(in Input) {
 	case Unsubscribed:
 		m.unsubscribed(in.Channel)
 	case Pinged:
-		m.pinged(in.Response)
+		m.pinged(in.Ping)
 	case Answered:
 		m.answered(in)
-	case Counted:
-		m.link.owed--
-		m.counted(in.N)
-	case Probed:
-		m.link.owed--
-		m.probed(in.N)
-	case Greeted:
-		m.link.owed--
-		m.greeted(in)
-	case Done:
-		m.link.owed--
+	case Woken:
+		m.woken(in.Wake)
 	case Failed:
 		m.failed(in)
+	default:
+		m.link.owed--
+		m.replied(in)
+	}
+}
+
+// replied takes one reply.
+func (m *Machine) replied(in Input) {
+	switch in := in.(type) {
+	case Counted:
+		m.counted(in)
+	case Looked:
+		m.looked(in)
+	case Probed:
+		m.probed(in)
+	case Greeted:
+		m.greeted(in)
+	case Listening:
+		m.listening(in.Counts)
+	case Waked:
+		if m.waked(); in.N == 0 {
+			m.link.loseTurn() // nobody waits
+		}
+	case Listed:
+		m.listed(in)
+	case Killed:
+		m.killed(in.N)
 	}
 }
 
@@ -153,24 +201,61 @@ func (m *Machine) failed(in Failed) {
 	if !in.Command.pushed() {
 		m.link.owed--
 	}
-	f := ReplyFault(in.Command.String(), in.Message)
-	switch {
-	case in.Command == Auth, in.Command == Answer:
+	command := in.Command.String()
+	if in.Text {
+		command = "EVAL"
+	}
+	f := ReplyFault(command, in.Message)
+	switch in.Command {
+	case Auth, Answer, Summon:
 		// The server goes on with the old login; whether it cuts the socket
 		// is its business, and would show. An answer that it does not take
 		// harms whoever has asked: anybody may ask for one on a channel where
 		// this user may not publish, or while a script is busy.
 		m.notify(Checked{Err: f})
-	case f.isNoScript() && m.phase == leaving: // nobody wants to know any more
-	case in.Command == Probe && f.isNoScript() && m.phase.probing():
+	case Wake:
+		if q := m.waked(); f.isNoScript() {
+			m.wake(q, true)
+			return
+		}
+		m.notify(Checked{Err: f})
+	case List, Kill:
+		m.deny(in.Command, f)
+	case Draw, Probe, DrawProbe:
+		m.scriptFailed(in.Command, f)
+	default:
+		m.rejected(f)
+	}
+}
+
+// scriptFailed takes the error of a question. A server that has forgotten the
+// script is asked again, unless nobody wants to know any more.
+func (m *Machine) scriptFailed(command Op, f *Fault) {
+	if command != Probe && f.Kind == Denied && f.Command == Answer.String() {
+		f.Command = "INCR, GET, SET, TIME or PUBLISH in a script"
+	}
+	switch {
+	case !f.isNoScript():
+		m.rejected(f)
+	case m.phase == joining && command == Draw:
 		m.probe.skip++
-		m.send(Command{Op: LoadProbe, Channel: m.probe.response}, Command{Op: Hello})
-	case m.phase == leaving:
+		m.send(Command{Op: Draw, Text: true}, Command{Op: Hello})
+	case m.phase.probing() && command != Draw:
+		m.probe.skip++
+		m.send(m.pinging(true), Command{Op: Hello})
+	case m.phase != leaving:
+		m.rejected(f)
+	}
+}
+
+// rejected takes an error that the lock cannot go on with.
+func (m *Machine) rejected(f *Fault) {
+	if m.phase == leaving {
 		m.drop()
 		m.left(f)
-	default:
-		m.broken(f)
+		return
 	}
+	m.broken(f)
 }
 
 // broken takes an error after which the socket cannot be trusted.
@@ -214,6 +299,6 @@ func (m *Machine) putAway() {
 		m.drop()
 		return
 	}
-	m.do(Park{})
+	m.do(Park{Queued: m.link.queued})
 	m.link = link{dial: m.link.dial, trip: m.link.trip}
 }

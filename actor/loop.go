@@ -9,21 +9,8 @@ import (
 )
 
 // Host is what a lock's goroutine asks of its surroundings. All methods but
-// Dial are called on that goroutine and must not block.
+// Dial and Run are called on that goroutine and must not block.
 type Host interface {
-	// Idle returns a clean idle socket, or nil. Discard closes all that there
-	// are.
-	Idle() *wire.Socket
-	Discard()
-	// Dial returns a new socket. It is called beside the loop and may block
-	// until the context ends, or longer.
-	Dial(ctx context.Context) (*wire.Socket, error)
-	// Park takes a clean socket back.
-	Park(s *wire.Socket)
-	// Watch reports on moved, without blocking, when new connections reach
-	// another master than the socket at addr. Unwatch ends that.
-	Watch(addr string, moved chan<- error)
-	Unwatch(moved chan<- error)
 	// Perform performs an effect that is for callers. What comes of it is
 	// returned, or nil.
 	Perform(e Effect) Input
@@ -34,21 +21,65 @@ type Host interface {
 	Ended()
 }
 
+// Sockets is where a presence lock has its socket from.
+type Sockets interface {
+	Host
+	// Idle returns a clean idle socket, or nil, and until when its id has a
+	// place in the lock's queue. Discard closes all idle sockets.
+	Idle() (*wire.Socket, time.Time)
+	Discard()
+	// Dial returns a new socket. It is called beside the loop and may block
+	// until the context ends, or longer.
+	Dial(ctx context.Context) (*wire.Socket, error)
+	// Park takes a clean socket back, whose id has a place in the lock's
+	// queue until a time.
+	Park(s *wire.Socket, queued time.Time)
+	// Watch reports on moved, without blocking, when new connections reach
+	// another master than the socket at addr. Unwatch ends that.
+	Watch(addr string, moved chan<- error)
+	Unwatch(moved chan<- error)
+}
+
+// Keys is where a lease has its key.
+type Keys interface {
+	Host
+	// Run runs a command. It is called beside the loop and may block until
+	// the context ends, or longer.
+	Run(ctx context.Context, command Run) (LeaseReply, error)
+	// Hear reports releases on nudged, without blocking, until the returned
+	// function is called.
+	Hear(nudged chan<- struct{}) (stop func())
+}
+
 // Loop is the goroutine of one lock, seen from outside.
 type Loop struct {
 	inbox chan any
 	done  chan struct{}
 }
 
-// Start starts the goroutine of a lock.
-func Start(cfg Config, host Host) *Loop {
-	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
-	r := &runner{
-		inbox: l.inbox, done: l.done, host: host, channel: cfg.Channel, machine: NewMachine(cfg),
-		dialed: make(chan dialResult), moved: make(chan error, 1), timer: stopped(),
-	}
+// Start starts the goroutine of a presence lock.
+func Start(cfg Config, host Sockets) *Loop {
+	l, r := newLoop(host, NewMachine(cfg))
+	r.cfg, r.sockets = cfg, host
 	go r.run()
 	return l
+}
+
+// StartLease starts the goroutine of a lease.
+func StartLease(cfg LeaseConfig, host Keys) *Loop {
+	l, r := newLoop(host, NewLease(cfg))
+	r.keys = host
+	go r.run()
+	return l
+}
+
+func newLoop(host Host, m machine) (*Loop, *runner) {
+	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
+	return l, &runner{
+		inbox: l.inbox, done: l.done, host: host, machine: m,
+		dialed: make(chan dialResult), moved: make(chan error, 1), timer: stopped(),
+		outcomes: make(chan Ran), nudged: make(chan struct{}, 1),
+	}
 }
 
 // stopped returns a timer that is not running.
@@ -79,23 +110,39 @@ type dialResult struct {
 	err    error
 }
 
+// machine is what a goroutine feeds: a [Machine] or a [Lease].
+type machine interface {
+	Step(now time.Time, in Input) []Effect
+	Deadline() time.Time
+	State() State
+}
+
 // runner is what the goroutine owns.
 type runner struct {
 	inbox   <-chan any
 	done    chan struct{}
 	host    Host
-	channel string
-	machine *Machine
+	machine machine
 
-	socket *wire.Socket
-	more   bool // it has delivered what has not been looked at yet
-	route  router
-	buf    []byte
+	// Of a presence lock.
+	cfg     Config
+	sockets Sockets
+	socket  *wire.Socket
+	more    bool // it has delivered what has not been looked at yet
+	route   router
+	names   names
+	buf     []byte
 
 	dialed  chan dialResult
 	dial    int // the one that is awaited, 0 for none
 	abandon context.CancelFunc
 	moved   chan error
+
+	// Of a lease.
+	keys     Keys
+	outcomes chan Ran
+	nudged   chan struct{}
+	deafen   func() // ends the listening for releases, nil if there is none
 
 	timer   *time.Timer
 	armed   time.Time
@@ -109,6 +156,7 @@ func (r *runner) run() {
 	defer close(r.done)
 	defer r.host.Ended()
 	defer r.timer.Stop()
+	defer r.listen(false)
 	for !r.ended {
 		r.wait()
 		r.flush()
@@ -139,6 +187,12 @@ func (r *runner) wait() {
 	case err := <-r.moved:
 		r.tick()
 		r.feed(MasterMoved{Err: err})
+	case o := <-r.outcomes:
+		r.tick()
+		r.feed(o)
+	case <-r.nudged:
+		r.tick()
+		r.feed(Nudged{})
 	case <-r.timer.C:
 		r.tick()
 		r.armed = time.Time{}
@@ -146,7 +200,22 @@ func (r *runner) wait() {
 	}
 }
 
-func (r *runner) tick() { r.now = time.Now() }
+// jump is how far the two clocks may run apart between two turns. Below it is
+// what setting a clock by the network does.
+const jump = 100 * time.Millisecond
+
+// tick reads the clock. Timers run by one that stands still while the machine
+// is suspended; the other one tells.
+func (r *runner) tick() {
+	before := r.now
+	r.now = time.Now()
+	if r.keys == nil || before.IsZero() {
+		return
+	}
+	if slept := r.now.Round(0).Sub(before.Round(0)) - r.now.Sub(before); slept > jump {
+		r.feed(Slept{For: slept})
+	}
+}
 
 func (r *runner) sources() (<-chan wire.Batch, <-chan wire.Login) {
 	if r.socket == nil {
@@ -173,7 +242,7 @@ func (r *runner) take(b wire.Batch) {
 
 // frame takes one frame.
 func (r *runner) frame(v wire.Value) {
-	in, err := r.route.input(r.channel, v)
+	in, err := r.route.input(r.names, v)
 	switch {
 	case err != nil:
 		r.disconnect(err)
@@ -210,7 +279,7 @@ func (r *runner) detach() {
 	if r.socket == nil {
 		return
 	}
-	r.host.Unwatch(r.moved)
+	r.sockets.Unwatch(r.moved)
 	select {
 	case <-r.moved:
 	default:
@@ -231,13 +300,14 @@ func (r *runner) arrived(d dialResult) {
 		r.feed(DialFailed{Dial: d.dial, Err: d.err})
 		return
 	}
-	r.attach(d.dial, d.socket)
+	r.attach(d.dial, d.socket, time.Time{})
 }
 
-func (r *runner) attach(dial int, s *wire.Socket) {
+func (r *runner) attach(dial int, s *wire.Socket, queued time.Time) {
 	r.socket = s
-	r.host.Watch(s.RemoteAddr(), r.moved)
-	r.feed(Dialed{Dial: dial, ID: s.ID, Fresh: s.Fresh()})
+	r.names = names{r.cfg.Channel, r.cfg.Waiters, r.cfg.WakeChannel(s.ID)}
+	r.sockets.Watch(s.RemoteAddr(), r.moved)
+	r.feed(Dialed{Dial: dial, ID: s.ID, Fresh: s.Fresh(), Queued: queued})
 }
 
 // feed gives the machine an input, and what comes of its effects, in order.
@@ -269,9 +339,13 @@ func (r *runner) perform(e Effect) {
 	case Drop:
 		r.drop()
 	case Park:
-		r.park()
+		r.park(e.Queued)
 	case Stop:
 		r.ended = true
+	case Run:
+		r.startRun(e)
+	case Hear:
+		r.listen(e.On)
 	default:
 		r.tell(e)
 	}
@@ -286,28 +360,28 @@ func (r *runner) tell(e Effect) {
 
 // park hands the socket back, unless more has come on it than anybody waits
 // for.
-func (r *runner) park() {
+func (r *runner) park(queued time.Time) {
 	if r.more {
 		r.drop()
 		return
 	}
 	s := r.socket
 	r.detach()
-	r.host.Park(s)
+	r.sockets.Park(s, queued)
 }
 
 // startDial takes an idle socket or dials beside the loop: some diallers
 // ignore their context.
 func (r *runner) startDial(d Dial) {
 	if d.Fresh {
-		r.host.Discard()
-	} else if s := r.host.Idle(); s != nil {
-		r.attach(d.Dial, s)
+		r.sockets.Discard()
+	} else if s, queued := r.sockets.Idle(); s != nil {
+		r.attach(d.Dial, s, queued)
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.dial, r.abandon = d.Dial, cancel
-	n, host, dialed, done := d.Dial, r.host, r.dialed, r.done
+	n, host, dialed, done := d.Dial, r.sockets, r.dialed, r.done
 	go func() {
 		s, err := host.Dial(ctx)
 		select {

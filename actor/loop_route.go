@@ -2,52 +2,66 @@ package actor
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/tetherlock/tether/wire"
 )
 
 // router matches the frames of one stream with the commands that were written:
 // pushes by channel, replies first in, first out.
-type router struct{ waiting []Op }
+type router struct{ waiting []sent }
 
-func (t *router) sent(c Command) { t.waiting = append(t.waiting, c.Op) }
+// sent is a command that was written. Text says that it was a script's text.
+type sent struct {
+	op   Op
+	text bool
+}
+
+func (t *router) sent(c Command) { t.waiting = append(t.waiting, sent{c.Op, c.Text}) }
+
+// names are the channels that a lock knows what to expect on. All others
+// bring answers.
+type names struct{ channel, waiters, wake string }
 
 // input turns a frame into an input, or nil for a frame that is for nobody. An
 // error means that the stream cannot be followed any longer.
-func (t *router) input(channel string, v wire.Value) (Input, error) {
+func (t *router) input(n names, v wire.Value) (Input, error) {
 	if v.Kind == wire.Push {
-		return t.push(channel, v), nil
+		return t.push(n, v), nil
 	}
-	op, ok := t.reply(v.IsError())
+	c, ok := t.reply(v.IsError())
 	if !ok {
 		return nil, &Fault{Kind: Transient, Message: "a reply that nobody asked for"}
 	}
 	if v.IsError() {
-		return Failed{Command: op, Message: v.Text()}, nil
+		return Failed{Command: c.op, Text: c.text, Message: v.Text()}, nil
 	}
-	return parse(op, v)
+	if in := parse(n.channel, c.op, v); in != nil {
+		return in, nil
+	}
+	return nil, &Fault{Kind: Unsupported, Command: c.op.String(), Message: "a reply of an unexpected kind"}
 }
 
 // reply takes the command that a reply belongs to. A subscribe has no reply
 // unless it is refused, and then its error takes a place among the replies.
-func (t *router) reply(refused bool) (Op, bool) {
-	i := slices.IndexFunc(t.waiting, func(op Op) bool { return refused || !op.pushed() })
+func (t *router) reply(refused bool) (sent, bool) {
+	i := slices.IndexFunc(t.waiting, func(c sent) bool { return refused || !c.op.pushed() })
 	if i < 0 {
-		return 0, false
+		return sent{}, false
 	}
-	op := t.waiting[i]
+	c := t.waiting[i]
 	t.waiting = slices.Delete(t.waiting, i, i+1)
-	return op, true
+	return c, true
 }
 
-func (t *router) push(channel string, v wire.Value) Input {
+func (t *router) push(n names, v wire.Value) Input {
 	if len(v.Elems) != 3 {
 		return nil
 	}
 	about := v.Elems[1].Text()
 	switch v.Elems[0].Text() {
 	case "message":
-		return message(channel, about, v.Elems[2].Text())
+		return message(n, about, v.Elems[2].Text())
 	case "subscribe":
 		t.confirm(Subscribe)
 		return Subscribed{Channel: about}
@@ -60,46 +74,121 @@ func (t *router) push(channel string, v wire.Value) Input {
 
 // confirm takes the first command that a push confirms.
 func (t *router) confirm(op Op) {
-	if i := slices.Index(t.waiting, op); i >= 0 {
+	if i := slices.IndexFunc(t.waiting, func(c sent) bool { return c.op == op }); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 	}
 }
 
-func message(channel, about, payload string) Input {
-	if about != channel {
-		return Answered{Response: about, Record: wire.DecodeRecord(payload)}
+// message reads a message. Junk hurts nobody: on a response channel it is an
+// answer of the worst kind, and elsewhere nothing.
+func message(n names, about, payload string) Input {
+	switch about {
+	case n.channel:
+		if p, ok := wire.DecodePing(payload); ok {
+			return Pinged{Ping: p}
+		}
+	case n.wake, n.waiters:
+		if w, ok := wire.DecodeWake(payload); ok && w.Readers == (about == n.waiters) {
+			return Woken{Wake: w}
+		}
+	default:
+		record, queue := wire.DecodeRecord(payload)
+		return Answered{Response: about, Record: record, Queue: queue}
 	}
-	if response, ok := wire.DecodePing(payload); ok {
-		return Pinged{Response: response}
-	}
-	return nil // junk, which hurts nobody
+	return nil
 }
 
-// parse reads the reply to a command.
-func parse(op Op, v wire.Value) (Input, error) {
+// parse reads the reply to a command, nil if it is none.
+func parse(channel string, op Op, v wire.Value) Input {
 	switch op {
 	case Count:
-		if len(v.Elems) == 2 && v.Elems[1].Kind == wire.Integer {
-			return Counted{N: int(v.Elems[1].Int)}, nil
+		if n, ok := numsub(v, 1); ok {
+			return Counted{N: n[0]}
 		}
-	case Probe, LoadProbe:
-		if v.Kind == wire.Integer {
-			return Probed{N: int(v.Int)}, nil
+	case Look:
+		if n, ok := numsub(v, 2); ok {
+			return Looked{N: n[0], Sleepers: n[1]}
+		}
+	case Listen:
+		if n, ok := numsub(v, len(v.Elems)/2); ok {
+			return Listening{Counts: n}
+		}
+	case Draw:
+		if n, token, ok := drawn(v); ok {
+			return Counted{N: n, Token: token}
+		}
+	case DrawProbe:
+		if n, token, ok := drawn(v); ok {
+			return Probed{N: n, Token: token}
+		}
+	case List:
+		if v.Kind == wire.BulkString || v.Kind == wire.Verbatim {
+			return Listed{Connections: connections(channel, v.Text())}
 		}
 	case Hello:
 		if v.Kind == wire.Map || v.Kind == wire.Array {
 			role, _ := v.Lookup("role")
 			mode, _ := v.Lookup("mode")
-			return Greeted{Role: role.Text(), Mode: mode.Text()}, nil
+			return Greeted{Role: role.Text(), Mode: mode.Text()}
 		}
-	case Login, Auth, Answer:
-		return Done{}, nil
+	case Login, Auth, Select, Answer, Echo, Summon:
+		return Done{}
+	case Probe, Wake, Kill:
+		if v.Kind == wire.Integer {
+			return integer(op, int(v.Int))
+		}
 	}
-	return nil, &Fault{Kind: Unsupported, Command: op.String(), Message: "a reply of an unexpected kind"}
+	return nil
+}
+
+func integer(op Op, n int) Input {
+	switch op {
+	case Wake:
+		return Waked{N: n}
+	case Kill:
+		return Killed{N: n}
+	default:
+		return Probed{N: n}
+	}
+}
+
+// numsub reads the reply of PUBSUB NUMSUB for a number of channels.
+func numsub(v wire.Value, channels int) ([]int, bool) {
+	if len(v.Elems) != 2*channels {
+		return nil, false
+	}
+	counts := make([]int, channels)
+	for i := range counts {
+		if v.Elems[2*i+1].Kind != wire.Integer {
+			return nil, false
+		}
+		counts[i] = int(v.Elems[2*i+1].Int)
+	}
+	return counts, true
+}
+
+// drawn reads a count and the token that was drawn with it, 0 if none was.
+func drawn(v wire.Value) (n int, token int64, ok bool) {
+	if len(v.Elems) == 0 || v.Elems[0].Kind != wire.Integer {
+		return 0, 0, false
+	}
+	if len(v.Elems) > 1 && v.Elems[1].Kind == wire.BulkString {
+		token, _ = strconv.ParseInt(v.Elems[1].Text(), 10, 64)
+	}
+	return int(v.Elems[0].Int), token, true
+}
+
+func connections(channel, list string) []Connection {
+	var all []Connection
+	for _, c := range wire.ParseClients(channel, list) {
+		all = append(all, Connection{Num: c.Num, ID: c.HolderID, Legacy: c.Legacy, Addr: c.Addr})
+	}
+	return all
 }
 
 // encode adds a command to what is to be written.
 func (r *runner) encode(dst []byte, c Command) []byte {
+	channel := r.cfg.Channel
 	switch c.Op {
 	case Login:
 		return wire.AppendHello(dst, &r.socket.Login, r.name(c.Naming))
@@ -109,12 +198,32 @@ func (r *runner) encode(dst []byte, c Command) []byte {
 		return wire.AppendAuth(dst, r.socket.Login)
 	case Subscribe, Unsubscribe:
 		return wire.AppendCommand(dst, c.Op.String(), c.Channel)
+	case Select:
+		return wire.AppendSelect(dst, r.cfg.DB)
 	case Count:
-		return wire.AppendCommand(dst, "PUBSUB", "NUMSUB", r.channel)
-	case Probe, LoadProbe:
-		return wire.AppendProbe(dst, r.channel, wire.EncodePing(c.Channel), c.Op == LoadProbe)
+		return wire.AppendCount(dst, channel)
+	case Draw:
+		return wire.AppendFence(dst, channel, "", c.Text)
+	case DrawProbe:
+		return wire.AppendFence(dst, channel, wire.EncodePing(c.Ping), c.Text)
+	case Look:
+		return wire.AppendLook(dst, channel)
+	case Listen:
+		return wire.AppendListening(dst, channel, c.Queue)
+	case Probe:
+		return wire.AppendProbe(dst, channel, wire.EncodePing(c.Ping), c.Text)
+	case Echo:
+		return wire.AppendCommand(dst, "PUBLISH", channel, wire.EncodePing(c.Ping))
 	case Answer:
-		return wire.AppendCommand(dst, "PUBLISH", c.Channel, wire.EncodeRecord(c.Record))
+		return wire.AppendCommand(dst, "PUBLISH", c.Channel, wire.EncodeRecord(c.Record, c.Queue))
+	case Wake:
+		return wire.AppendWake(dst, channel, c.Queue, c.Text)
+	case Summon:
+		return wire.AppendCall(dst, channel)
+	case List:
+		return wire.AppendList(dst)
+	case Kill:
+		return wire.AppendKill(dst, c.Num)
 	}
 	return dst
 }
@@ -122,7 +231,7 @@ func (r *runner) encode(dst []byte, c Command) []byte {
 func (r *runner) name(n Naming) string {
 	switch n {
 	case LockName:
-		return wire.ConnName(r.channel, r.socket.ID)
+		return wire.ConnName(r.cfg.Channel, r.socket.ID)
 	case IdleName:
 		return wire.IdleName
 	case KeepName:

@@ -86,12 +86,13 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) start() *Loop {
 	return Start(Config{
-		Channel: "C", Response: func() string { return "R" }, Jitter: func() float64 { return 0.5 },
-		Health: 10 * time.Second, Reply: 5 * time.Second,
+		Channel: "C", Waiters: "WAIT", WakeChannel: func(id string) string { return "W" + id },
+		Response: func() string { return "R" }, Jitter: func() float64 { return 0.5 },
+		Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
 	}, w)
 }
 
-func (w *world) Idle() *wire.Socket { return nil }
+func (w *world) Idle() (*wire.Socket, time.Time) { return nil, time.Time{} }
 
 func (w *world) Discard() {}
 
@@ -111,7 +112,7 @@ func (w *world) Dial(ctx context.Context) (*wire.Socket, error) {
 	}
 }
 
-func (w *world) Park(s *wire.Socket)                { w.parked <- s }
+func (w *world) Park(s *wire.Socket, _ time.Time)   { w.parked <- s }
 func (w *world) Watch(_ string, moved chan<- error) { w.moved <- moved }
 func (w *world) Unwatch(chan<- error)               {}
 func (w *world) Handle(m any, s State)              { m.(chan State) <- s }

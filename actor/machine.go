@@ -11,7 +11,6 @@
 package actor
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tetherlock/tether/protocol"
@@ -51,12 +50,35 @@ func (s State) String() string {
 type Config struct {
 	// Channel is the lock's name and channel.
 	Channel string
+	// Waiters is the channel that sleepers are subscribed to.
+	Waiters string
+	// WakeChannel is the name of the channel on which the socket of a holder
+	// id is woken.
+	WakeChannel func(id string) string
 	// Response makes the name of a response channel that was never used.
 	Response func() string
 	// Jitter returns a random number in [0, 1).
 	Jitter func() float64
+
+	// Shared takes the lock as a reader.
+	Shared bool
+	// Fenced draws a token for every hold, from the counter in database DB.
+	Fenced bool
+	DB     int
+	// Label is what the record calls the lock's user.
+	Label string
+
 	// Health is the time between two health checks of a hold.
 	Health time.Duration
+	// SelfCheck is the time between two pings of a hold to itself, 0 for none.
+	SelfCheck time.Duration
+	// Unavailable is how long a participant may take to answer a ping before
+	// it counts as silent.
+	Unavailable time.Duration
+	// Poll is the time between two looks of a single waiter.
+	Poll time.Duration
+	// MaxWait bounds how long an acquire waits, 0 for no bound.
+	MaxWait time.Duration
 	// Reply is how long a reply may take, outside a hold.
 	Reply time.Duration
 	// Renewable says that a login can be tried again with fresh credentials.
@@ -66,28 +88,26 @@ type Config struct {
 }
 
 const (
-	// unavailable is how long a participant may take to answer a ping before
-	// it counts as silent; portalocker peers have the same default.
-	unavailable = time.Second
 	// recount is the time between two counts while records are missing: a
 	// participant that got the ping and left will not answer any more.
 	recount = 20 * time.Millisecond
-	// poll is the time between two looks of a waiter, before jitter.
-	poll = 100 * time.Millisecond
 	// looks is how many polls it takes until one is a whole attempt, which
 	// sees what a count cannot: who holds, and whether it still answers.
 	looks = 8
-	// tryLimit bounds a try, also one without a deadline.
-	tryLimit = 3 * unavailable
+	// tryTimeouts bounds a try, also one without a deadline, in times that a
+	// participant may take to answer.
+	tryTimeouts = 3
 	// healthLimit bounds the answer to a health check.
 	healthLimit = 5 * time.Second
-	// leaveLimit bounds how long leaving waits for its confirmation before
+	// departLimit bounds how long leaving waits for its confirmation before
 	// the socket is closed, which leaves just as well.
+	departLimit = time.Second
+	// leaveLimit is the same for a release.
 	leaveLimit = 5 * time.Second
+	// cancelLimit is the same for a caller whose context has ended already.
+	cancelLimit = 100 * time.Millisecond
 	// warmLimit bounds the first answer on a socket that was idle.
 	warmLimit = 500 * time.Millisecond
-	// cancelLimit is the same as leaveLimit for a caller whose context has ended already.
-	cancelLimit = 100 * time.Millisecond
 	// linger is how long an idle lock keeps its socket, and with it the name:
 	// peers take a silent socket of that name for a crashed holder.
 	linger = 250 * time.Millisecond
@@ -99,7 +119,7 @@ const (
 	resting    phase = iota // no call is served
 	dialing                 // waits for a socket
 	joining                 // has sent SUBSCRIBE and the count
-	electing                // probes while pending
+	electing                // probes while pending, or as a joining reader
 	elected                 // stays on the channel, probes again later
 	confirming              // probes while exclusive
 	doubting                // exclusive, probes again in a moment
@@ -117,14 +137,17 @@ type Machine struct {
 	phase phase
 	state State
 
-	link  link
-	mode  protocol.Mode // of the own record
-	chief bool          // the own record says elected
-	calls []Acquire     // in order of arrival; the first is served
-	serve service
-	probe probe
-	leave departure
-	hold  hold
+	link    link
+	mode    protocol.Mode // of the own record
+	joining bool          // the own record is a reader's that does not hold
+	chief   bool          // the own record says elected
+	calls   callers       // the first is served
+	serve   service
+	probe   probe
+	roll    roll
+	queue   protocol.Queue // of those who wait for this lock to leave
+	leave   departure
+	hold    hold
 
 	orphan  bool
 	closing bool
@@ -138,16 +161,28 @@ type service struct {
 	renewed bool              // fresh credentials have been tried
 	trouble error             // of the last failed attempt
 	holders []protocol.Record // seen last
+	place   int               // in their queue
 	silent  int
+	mute    []Connection // that did not answer
+	denied  error        // why they could not be ended
 	looks   int
 	wake    time.Time // when sleeping or elected ends
 	look    bool      // waking up begins with a count
 	asked   time.Time // when the count was sent; zero when none is out
+	polite  time.Time // until then others that sleep go first
+	slept   bool
+	woken   bool // it carries a wake, and the queue with it
+	handed  bool // whoever is in the way has the queue
+	again   bool // a wake has come in the middle of an attempt
+	called  bool // all readers were woken
+	spread  bool // it has made room for a crowd
 }
 
 // NewMachine returns an idle machine.
 func NewMachine(cfg Config) *Machine {
-	return &Machine{cfg: cfg, mode: protocol.Pending, orphan: cfg.Once}
+	m := &Machine{cfg: cfg, orphan: cfg.Once}
+	m.withdraw()
+	return m
 }
 
 // State returns where the lock is.
@@ -159,7 +194,7 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 	m.now = now
 	m.out = m.out[:0]
 	switch in := in.(type) {
-	case Acquire, Cancel, Reclaimed, Release, Abandon, Close, Orphan:
+	case Acquire, Cancel, Reclaimed, Release, Abandon, Inquire, Close, Orphan:
 		m.asked(in)
 	case Tick:
 		m.tick()
@@ -182,6 +217,8 @@ func (m *Machine) asked(in Input) {
 		m.release(in)
 	case Abandon:
 		m.abandon(in)
+	case Inquire:
+		m.inquire(in)
 	case Close:
 		m.close()
 	case Orphan:
@@ -196,22 +233,30 @@ func (m *Machine) do(e Effect) { m.out = append(m.out, e) }
 // notify adds an event.
 func (m *Machine) notify(e Event) { m.do(Notify{e}) }
 
-// jittered scales a duration to between one half and one and a half of it, so
-// that those who started together do not go on together.
-func (m *Machine) jittered(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.5 + m.cfg.Jitter()))
+// want is what the lock is taken for.
+func (m *Machine) want() protocol.Mode {
+	if m.cfg.Shared {
+		return protocol.Shared
+	}
+	return protocol.Exclusive
 }
 
 func (m *Machine) acquire(in Acquire) {
 	switch {
 	case m.closing:
 		m.do(Refuse{in.Call, Refusal{Why: Shut, Cause: ErrClosed}})
+	case m.shares():
+		m.share(in.Call)
 	case in.Try && (m.phase == holding || len(m.calls) > 0 || m.hold.ending):
 		m.do(Refuse{in.Call, m.refusal(Contended, nil)})
 	default:
-		m.calls = append(m.calls, in)
-		if m.phase == resting {
+		m.calls = append(m.calls, waiting{in, limit(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
+		switch m.phase {
+		case resting:
 			m.begin()
+		case holding:
+			m.listen()
+		case dialing, joining, electing, elected, confirming, doubting, leaving, sleeping:
 		}
 	}
 }
@@ -220,8 +265,11 @@ func (m *Machine) acquire(in Acquire) {
 func (m *Machine) refusal(why Why, cause error) Refusal {
 	r := Refusal{Why: why, Cause: cause, Self: m.phase == holding || m.hold.ending}
 	if !r.Self {
-		r.Holders = m.serve.holders
-		r.Trouble, r.Silent = m.serve.trouble, m.serve.silent
+		r.Holders, r.Trouble = m.serve.holders, m.serve.trouble
+		r.Silent, r.Mute, r.Denied = m.serve.silent, m.serve.mute, m.serve.denied
+	}
+	if m.phase == electing && m.roll.calls > 0 && m.probe.n >= 0 {
+		r.Silent, r.Mute, r.Denied = m.missing(), m.roll.mute(), m.roll.denied
 	}
 	return r
 }
@@ -229,7 +277,15 @@ func (m *Machine) refusal(why Why, cause error) Refusal {
 // begin serves the first call.
 func (m *Machine) begin() {
 	m.state = Acquiring
-	m.serve = service{began: m.now}
+	m.serve = service{began: m.now, looks: int(m.cfg.Jitter() * looks)}
+	if m.link.placed && !m.calls[0].Try {
+		// Its place in the queue is older than this call. Whoever was woken
+		// instead has yet to read so, and would find the lock taken each time.
+		m.link.placed = false
+		m.notify(Waiting{})
+		m.sleep(m.pollPause(1), true)
+		return
+	}
 	m.attempt()
 }
 
@@ -268,18 +324,12 @@ func (m *Machine) stop() {
 
 // refuse ends the served call with an error. The lock is off the channel.
 func (m *Machine) refuse(r Refusal) {
-	call := m.answer()
+	call := m.calls.take(0)
 	m.phase = resting
+	m.serve, m.queue = service{}, nil
 	m.tidy()
 	m.do(Refuse{call, r})
 	m.rest()
-}
-
-// answer takes the served call, which is about to be answered.
-func (m *Machine) answer() Call {
-	call := m.calls[0].Call
-	m.calls = slices.Delete(m.calls, 0, 1)
-	return call
 }
 
 // tidy puts the socket away before the last caller is answered: whoever asks
@@ -290,19 +340,37 @@ func (m *Machine) tidy() {
 	}
 }
 
+// served says whether the first call is being served.
+func (m *Machine) served() bool {
+	return len(m.calls) > 0 && m.phase != resting && m.phase != holding && !m.hold.ending
+}
+
 func (m *Machine) cancel(in Cancel) {
-	if m.hold.call == in.Call && m.phase == holding {
+	if m.phase == holding && m.hold.of(in.Call) {
 		m.do(Reclaim(in))
 		return
 	}
-	i := slices.IndexFunc(m.calls, func(a Acquire) bool { return a.Call == in.Call })
-	switch {
+	switch i := m.calls.find(in.Call); {
 	case i < 0: // answered already
-	case i > 0 || m.phase == holding || m.hold.ending:
-		m.calls = slices.Delete(m.calls, i, i+1)
-		m.do(Refuse{in.Call, m.refusal(Cancelled, in.Cause)})
-	default:
+	case i == 0 && m.served():
 		m.giveUp(m.refusal(Cancelled, in.Cause), cancelLimit)
+	default:
+		m.do(Refuse{m.calls.take(i), m.refusal(Cancelled, in.Cause)})
+	}
+}
+
+// expire ends calls that have waited for as long as they may.
+func (m *Machine) expire() {
+	for len(m.calls) > 0 && m.due(m.expiry()) {
+		r := m.refusal(Expired, nil)
+		if m.calls[0].Try {
+			r = m.tryRefusal()
+		}
+		if m.served() {
+			m.giveUp(r, cancelLimit)
+			return
+		}
+		m.do(Refuse{m.calls.take(0), r})
 	}
 }
 
@@ -313,12 +381,17 @@ func (m *Machine) giveUp(r Refusal, within time.Duration) {
 		m.do(CancelDial{})
 		m.refuse(r)
 	case sleeping:
-		m.refuse(r)
+		if !m.link.up {
+			m.refuse(r)
+			return
+		}
+		m.depart(departure{within: within, refusal: &r})
 	case joining, electing, elected, confirming, doubting:
 		m.depart(departure{within: within, refusal: &r})
 	case leaving:
 		m.leave.refusal = &r
 		m.leave.hasten(m.now, within)
+		m.forsake()
 	case resting, holding:
 	}
 }
@@ -328,24 +401,28 @@ func (m *Machine) close() {
 		return
 	}
 	m.closing = true
-	served := m.phase != resting && m.phase != holding && !m.hold.ending
-	waiting := m.calls
-	if served {
-		waiting = waiting[1:]
-	}
-	for _, call := range waiting {
+	served := m.served()
+	var kept callers
+	for i, call := range m.calls {
+		if i == 0 && served {
+			kept = m.calls[:1]
+			continue
+		}
 		m.do(Refuse{call.Call, Refusal{Why: Shut, Cause: ErrClosed}})
 	}
-	m.calls = m.calls[:len(m.calls)-len(waiting)]
+	m.calls = kept
 	switch {
 	case m.phase == holding:
-		m.do(Reclaim{m.hold.call, ErrClosed})
+		for _, call := range m.hold.calls {
+			m.do(Reclaim{call, ErrClosed})
+		}
 		m.endHold(ErrClosed)
-		m.depart(departure{within: unavailable})
+		m.depart(departure{within: departLimit})
 	case served:
-		m.giveUp(Refusal{Why: Shut, Cause: ErrClosed}, unavailable)
-	case m.hold.ending:
-		m.leave.hasten(m.now, unavailable)
+		m.giveUp(Refusal{Why: Shut, Cause: ErrClosed}, departLimit)
+	case m.phase == leaving:
+		m.leave.hasten(m.now, departLimit)
+		m.forsake()
 	default:
 		m.rest()
 	}

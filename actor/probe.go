@@ -12,9 +12,11 @@ import (
 // or a ping and its answers.
 type probe struct {
 	response string // channel of the answers; empty for a count
+	ping     protocol.Ping
 	sent     time.Time
 	n        int       // who is to answer; below zero until that is known
-	limit    time.Time // whoever has not answered by then is silent
+	token    int64     // drawn with the question
+	heard    time.Time // when the reply or the last new answer came
 	recount  time.Time // zero while a count is out
 	budget   time.Time // of a confirm
 	greeted  bool      // the node was a master behind the question
@@ -26,40 +28,95 @@ type probe struct {
 
 func (p phase) probing() bool { return p == electing || p == confirming }
 
+// contending says whether the lock is on the channel without a hold.
+func (p phase) contending() bool { return p.probing() || p == joining || p == elected || p == doubting }
+
 // ask pings the channel and counts who gets the ping, in one script: as two
 // steps, somebody who joins in between could stand in for a holder who leaves.
-func (m *Machine) ask(p phase) {
+// Other commands may go before.
+func (m *Machine) ask(p phase, before ...Command) {
 	budget := m.probe.budget
 	if p == confirming && m.phase == electing {
-		budget = m.now.Add(unavailable)
+		budget = m.now.Add(m.cfg.Unavailable)
 	}
 	m.phase = p
-	m.probe = probe{response: m.cfg.Response(), sent: m.now, n: -1, budget: budget}
 	m.serve.trips++
-	m.send(append(m.unsubscribes(m.cfg.Channel),
-		Command{Op: Subscribe, Channel: m.probe.response},
-		Command{Op: Probe, Channel: m.probe.response},
-		Command{Op: Hello})...)
+	m.probe = probe{response: m.cfg.Response(), sent: m.now, n: -1, budget: budget}
+	m.probe.ping = m.question(m.probe.response)
+	list := m.unsubscribes(func(channel string) bool {
+		return m.standing(channel) || slices.Contains(m.roll.responses, channel)
+	})
+	if m.probe.ping.Want != 0 && m.link.find(m.link.wake) == nil {
+		// Whoever reads the ping may wake its sender at any moment.
+		list = append(list, Command{Op: Subscribe, Channel: m.link.wake})
+	}
+	list = append(list, Command{Op: Subscribe, Channel: m.probe.response})
+	list = append(list, before...)
+	m.send(append(list, m.pinging(false), Command{Op: Hello})...)
+}
+
+// pinging is the command that pings and counts, by the script's text if the
+// server has forgotten it. A fenced lock draws a token with the probe that
+// decides: later, somebody else's grant could come between.
+func (m *Machine) pinging(text bool) Command {
+	op := Probe
+	if m.cfg.Fenced && m.phase == confirming {
+		op = DrawProbe
+	}
+	return Command{Op: op, Ping: m.probe.ping, Text: text}
 }
 
 // pinged answers everybody, whatever the lock is doing: who stays silent is
 // killed by its peers.
-func (m *Machine) pinged(response string) {
-	if response == m.probe.response {
+func (m *Machine) pinged(p protocol.Ping) {
+	switch {
+	case p.Response == m.probe.response && m.probe.response != "":
 		m.probe.self = true
 		m.progress()
-		return
-	}
-	if m.link.find(m.cfg.Channel) != nil {
-		m.send(Command{Op: Answer, Channel: response, Record: m.record()})
+	case p.Response == m.hold.self.response && m.hold.self.response != "":
+		m.send(Command{Op: Answer, Channel: p.Response, Record: m.record(0)})
+	case p.ID == m.link.id || m.link.find(m.cfg.Channel) == nil:
+	default:
+		m.reply(p)
 	}
 }
 
-// record is what the lock says of itself.
-func (m *Machine) record() protocol.Record {
-	r := protocol.Record{ID: m.link.id, Mode: m.mode, Election: protocol.NotElected}
+// reply answers somebody else's ping.
+func (m *Machine) reply(p protocol.Ping) {
+	if m.roll.calls > 0 && p.ID != "" {
+		m.roll.heard(protocol.Record{ID: p.ID}) // who asks is not silent
+	}
+	place := m.remember(p)
+	m.send(Command{Op: Answer, Channel: p.Response, Record: m.record(place), Queue: m.carried()})
+	switch {
+	case m.phase == leaving && m.leave.passes && p.Want != 0:
+		// It may have decided to sleep by what was true a moment ago, and
+		// nobody else would wake it.
+		m.pass(append(protocol.Queue{{ID: p.ID, Want: p.Want}}, p.Queue...))
+	case m.phase == elected:
+		soonest := m.probe.sent.Add(m.cfg.Poll / 10)
+		if !m.now.Before(soonest) {
+			m.ask(electing)
+			return
+		}
+		if soonest.Before(m.serve.wake) {
+			m.serve.wake = soonest
+		}
+	}
+}
+
+// record is what the lock says of itself to somebody whose place in its queue
+// this is.
+func (m *Machine) record(place int) protocol.Record {
+	r := protocol.Record{
+		ID: m.link.id, Mode: m.mode, Election: protocol.NotElected, Joining: m.joining,
+		Label: m.cfg.Label, Place: place,
+	}
 	if m.chief {
 		r.Election = protocol.Elected
+	}
+	if m.cfg.Fenced {
+		r.Fenced, r.DB = true, m.cfg.DB
 	}
 	if m.phase == holding {
 		r.Held = m.now.Sub(m.hold.since).Milliseconds()
@@ -68,37 +125,47 @@ func (m *Machine) record() protocol.Record {
 }
 
 func (m *Machine) answered(in Answered) {
-	if in.Response != m.probe.response || !m.phase.probing() {
+	r := in.Record
+	if m.phase == holding && in.Response == m.hold.self.response && r.ID == m.link.id && !r.Legacy {
+		m.echoed()
 		return
 	}
-	r := in.Record
+	if !m.phase.probing() || r.ID == m.link.id {
+		return // the own record is never published to oneself
+	}
+	if m.roll.calls > 0 {
+		m.roll.heard(r)
+	}
+	if in.Response != m.probe.response {
+		return // of an earlier question: its sender may have become anything since
+	}
+	m.follow(in.Queue)
 	if r.Legacy {
 		// Without identity, every reply counts as one participant.
 		m.probe.legacy++
 		r.ID = fmt.Sprintf("legacy-%d", m.probe.legacy-1)
 	}
-	if r.ID == m.link.id {
-		return // not from here: the own record is never published to oneself
-	}
 	if i := slices.IndexFunc(m.probe.records, func(o protocol.Record) bool { return o.ID == r.ID }); i >= 0 {
 		m.probe.records[i] = r
 	} else {
 		m.probe.records = append(m.probe.records, r)
+		m.probe.heard = m.now
 	}
 	m.progress()
 }
 
-func (m *Machine) probed(n int) {
+func (m *Machine) probed(in Probed) {
 	if !m.phase.probing() || m.probe.n >= 0 {
 		return
 	}
-	if n < 1 {
+	if in.N < 1 {
 		m.fail(uncounted(Probe))
 		return
 	}
-	m.probe.n = n
-	m.probe.limit = m.now.Add(unavailable)
-	m.probe.recount = m.now.Add(recount)
+	m.probe.n, m.probe.token = in.N, in.Token
+	m.probe.heard, m.link.trip = m.now, m.now.Sub(m.probe.sent)
+	m.recountSoon()
+	m.rolled()
 	m.progress()
 }
 
@@ -118,33 +185,35 @@ func (m *Machine) greeted(g Greeted) {
 	}
 }
 
-func (m *Machine) counted(n int) {
+func (m *Machine) counted(in Counted) {
 	switch m.phase {
 	case joining:
 		if !m.link.on(m.cfg.Channel) {
 			// A count in front of the subscription may have left us out.
 			m.probe.skip++
-			m.send(Command{Op: Count}, Command{Op: Hello})
+			m.send(m.count(), Command{Op: Hello})
 			return
 		}
-		m.probe.n = n
-		if n == 1 {
-			// From here on the stream brings only pings of those who came
-			// later, and they must see that the lock is taken.
-			m.mode = protocol.Exclusive
+		m.probe.n, m.probe.token = in.N, in.Token
+		if in.N == 1 {
+			m.claim()
 		}
 		m.progress()
 	case electing, confirming:
-		m.recounted(n)
-	case sleeping:
-		m.looked(n)
-	case resting, dialing, elected, doubting, leaving, holding:
+		m.recounted(in.N)
+	case resting, dialing, elected, doubting, leaving, sleeping, holding:
 	}
+}
+
+// recountSoon sets the next count. Among many it comes later: all of them
+// count, and answer all of them.
+func (m *Machine) recountSoon() {
+	m.probe.recount = m.now.Add(max(recount, time.Duration(m.probe.n)*time.Millisecond))
 }
 
 // recounted looks whether somebody who got the ping has left.
 func (m *Machine) recounted(n int) {
-	m.probe.recount = m.now.Add(recount)
+	m.recountSoon()
 	switch {
 	case n >= m.probe.n:
 	case m.phase == confirming && !m.now.Before(m.probe.budget):
@@ -170,9 +239,16 @@ func (m *Machine) progress() {
 }
 
 func (m *Machine) elect(others []protocol.Record) {
+	m.roll, m.serve.failed = roll{}, 0
 	m.see(others)
+	if err := m.mismatch(others); err != nil {
+		m.fail(err)
+		return
+	}
 	held := len(m.serve.holders) > 0
-	switch v := protocol.Elect(m.link.id, m.chief, others); v {
+	switch v := m.verdict(others); v {
+	case protocol.Granted:
+		m.grant()
 	case protocol.Promote:
 		m.mode = protocol.Exclusive
 		m.win()
@@ -186,19 +262,41 @@ func (m *Machine) elect(others []protocol.Record) {
 		m.phase = elected
 		pause := m.quick()
 		if held {
-			pause = m.jittered(poll)
-			m.notify(Waiting{Holders: m.serve.holders})
+			pause = m.jittered(m.cfg.Poll)
+			m.notify(Waiting{Holders: m.serve.holders, Place: m.serve.place})
 		}
 		m.serve.wake = m.now.Add(pause)
+		if m.serve.again {
+			m.serve.again = false
+			m.ask(electing)
+		}
 	default:
 		m.lost(v == protocol.Held)
 	}
 }
 
-// see keeps who is in the way, for errors and events.
+func (m *Machine) verdict(others []protocol.Record) protocol.Verdict {
+	if m.cfg.Shared {
+		return protocol.Join(m.link.id, others)
+	}
+	return protocol.Elect(m.link.id, m.chief, others)
+}
+
+// see keeps who is in the way, for errors and events, and whether they know of
+// this lock.
 func (m *Machine) see(others []protocol.Record) {
-	m.serve.holders = slices.Clone(protocol.Blocking(protocol.Exclusive, others))
-	m.serve.silent = 0
+	s := &m.serve
+	s.holders = slices.Clone(protocol.Blocking(m.want(), others))
+	s.silent, s.mute, s.denied, s.place = 0, nil, nil, 0
+	for _, r := range s.holders {
+		s.place = max(s.place, r.Place)
+	}
+	for _, r := range others {
+		if r.Place > 0 && r.Election == protocol.Elected {
+			s.place = max(s.place, r.Place)
+		}
+	}
+	s.handed = s.handed || s.place > 0 && m.probe.ping.First
 }
 
 func (m *Machine) win() {
@@ -216,11 +314,24 @@ func (m *Machine) lost(taken bool) {
 	case held && m.calls[0].Try:
 		m.refuseHeld()
 	case m.calls[0].Try, !taken:
-		m.depart(departure{pause: m.quick()})
+		m.depart(departure{pause: m.retry()})
 	default:
-		m.notify(Waiting{Holders: m.serve.holders})
-		m.depart(departure{pause: m.jittered(poll), look: true})
+		m.notify(Waiting{Holders: m.serve.holders, Place: m.serve.place})
+		m.depart(departure{pause: m.pollPause(1), look: true})
 	}
+}
+
+// retry is the pause behind a question that others left open. One of them may be
+// a 4.0 or 4.1 peer, which counts, and pings a tenth of a second later: if we
+// came and went in between, it would wait for our answer for a second, pending
+// and in everybody's way, and begin anew to the same end.
+func (m *Machine) retry() time.Duration {
+	for _, r := range m.probe.records {
+		if r.Mode == protocol.Pending && r.Election == protocol.Unstated {
+			return m.jittered(oldPause)
+		}
+	}
+	return m.quick()
 }
 
 // refuseHeld ends a try at the sight of a holder.
@@ -230,12 +341,16 @@ func (m *Machine) refuseHeld() {
 }
 
 func (m *Machine) confirm(others []protocol.Record) {
+	if err := m.mismatch(others); err != nil {
+		m.fail(err)
+		return
+	}
 	switch protocol.Confirm(m.link.id, others) {
 	case protocol.Granted:
 		m.grant()
 	case protocol.Again:
 		m.phase = doubting
-		m.serve.wake = m.now.Add(m.quick())
+		m.serve.wake = m.now.Add(m.retry())
 		if !m.serve.wake.Before(m.probe.budget) {
 			m.demote(others)
 		}
@@ -251,22 +366,35 @@ func (m *Machine) demote(others []protocol.Record) {
 	m.lost(len(m.serve.holders) > 0)
 }
 
-// silent ends a probe whose answers did not all come. That says nothing about
+// unheard ends a probe whose answers did not all come. That says nothing about
 // who holds, so nothing is concluded from it.
-func (m *Machine) silent() {
+func (m *Machine) unheard() {
+	missing := m.missing()
+	mute, denied := m.roll.mute(), m.roll.denied
+	m.see(m.probe.records)
+	m.serve.silent, m.serve.mute, m.serve.denied = missing, mute, denied
+	switch {
+	case m.phase == confirming:
+		m.demote(m.probe.records)
+		m.serve.silent = missing
+	case m.calls[0].Try:
+		m.giveUp(m.refusal(Inconclusive, m.serve.trouble), departLimit)
+	case m.chief:
+		m.roll = roll{}
+		m.phase = elected
+		m.serve.wake = m.now.Add(looks * m.jittered(m.cfg.Poll))
+		m.notify(Waiting{Holders: m.serve.holders, Silent: missing, Place: m.serve.place})
+	default:
+		m.notify(Waiting{Holders: m.serve.holders, Silent: missing, Place: m.serve.place})
+		m.depart(departure{pause: m.pollPause(1), look: true})
+	}
+}
+
+// missing counts who got the ping and has not answered it.
+func (m *Machine) missing() int {
 	missing := m.probe.n - len(m.probe.records)
 	if m.probe.self {
 		missing--
 	}
-	m.see(m.probe.records)
-	switch {
-	case m.phase == confirming:
-		m.demote(m.probe.records)
-	case m.chief || m.calls[0].Try:
-		m.ask(electing)
-	default:
-		m.notify(Waiting{Holders: m.serve.holders, Silent: missing})
-		m.depart(departure{pause: m.jittered(poll), look: true})
-	}
-	m.serve.silent = missing
+	return max(0, missing)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func play(t *testing.T, text string) string {
 				out.WriteString(line + "\n")
 			}
 		case line == "new" || strings.HasPrefix(line, "new "):
-			p = newPlayer(t)
+			p = newPlayer(t, strings.Fields(line)[1:]...)
 			out.WriteString(line + "\n")
 		default:
 			p.command(line)
@@ -71,26 +72,68 @@ func play(t *testing.T, text string) string {
 type player struct {
 	t     *testing.T
 	m     *Machine
+	lease *Lease // instead of it
 	start time.Time
 	now   time.Time
 	lines []string
 	asked int
+	sent  []Command // what the server has yet to answer
 }
 
-func newPlayer(t *testing.T) *player {
+// newPlayer starts a machine. The options are words: shared, fenced, once, and
+// db=1, label=x, self-check=3s, max-wait=1s; or lease, and then max-wait only.
+func newPlayer(t *testing.T, options ...string) *player {
+	has := func(option string) bool { return slices.Contains(options, option) }
 	p := &player{t: t, start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	p.now = p.start
+	if has("lease") {
+		p.lease = NewLease(LeaseConfig{
+			ID: func() string { p.asked++; return fmt.Sprintf("k%d", p.asked) }, Jitter: func() float64 { return 0.5 },
+			TTL: 60 * time.Second, Renew: 20 * time.Second, Poll: 100 * time.Millisecond,
+			MaxWait: setting[time.Duration](t, options, "max-wait"),
+		})
+		return p
+	}
 	p.m = NewMachine(Config{
-		Channel:  "C",
+		Channel: "C", Waiters: "WAIT", WakeChannel: func(id string) string { return "W" + id },
 		Response: func() string { p.asked++; return fmt.Sprintf("R%d", p.asked) },
 		Jitter:   func() float64 { return 0.5 },
-		Health:   10 * time.Second, Reply: 5 * time.Second,
+		Health:   10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
+		Shared: has("shared"), Fenced: has("fenced"), DB: setting[int](t, options, "db"), Once: has("once"),
+		Label: setting[string](t, options, "label"), SelfCheck: setting[time.Duration](t, options, "self-check"),
+		MaxWait: setting[time.Duration](t, options, "max-wait"),
 	})
 	return p
 }
 
+// setting reads an option of the form key=value, the zero value if it is not
+// there.
+func setting[T any](t *testing.T, options []string, key string) (v T) {
+	for _, o := range options {
+		text, ok := strings.CutPrefix(o, key+"=")
+		if !ok {
+			continue
+		}
+		switch p := any(&v).(type) {
+		case *string:
+			*p = text
+		case *int:
+			n, err := strconv.Atoi(text)
+			require.NoError(t, err)
+			*p = n
+		case *time.Duration:
+			d, err := time.ParseDuration(text)
+			require.NoError(t, err)
+			*p = d
+		}
+	}
+	return v
+}
+
 // command takes one line. "wait 5ms" lets time pass, "tick" lets it pass up to
-// the deadline and tells the machine, everything else is an input.
+// the deadline and tells the machine, "settle" lets the server answer all that
+// has only one answer, up to the first question that has more. Everything else
+// is an input.
 func (p *player) command(line string) {
 	words := strings.Fields(line)
 	switch words[0] {
@@ -99,15 +142,61 @@ func (p *player) command(line string) {
 		require.NoError(p.t, err)
 		p.now = p.now.Add(d)
 		return
+	case "settle":
+		p.settle()
+		return
 	case "tick":
-		at := p.m.Deadline()
+		at := p.machine().Deadline()
 		require.False(p.t, at.IsZero(), "nothing is due")
 		if at.After(p.now) {
 			p.now = at
 		}
 	}
-	for _, e := range p.m.Step(p.now, p.input(words)) {
+	p.feed(p.input(words))
+}
+
+func (p *player) feed(in Input) {
+	p.strike(in)
+	for _, e := range p.machine().Step(p.now, in) {
 		p.lines = append(p.lines, describe(e)...)
+		switch e := e.(type) {
+		case Send:
+			p.sent = append(p.sent, e.Commands...)
+		case Drop, Park:
+			p.sent = nil
+		}
+	}
+}
+
+// strike takes off the list what an input answers.
+func (p *player) strike(in Input) {
+	ops := map[string][]Op{
+		"Subscribed": {Subscribe}, "Unsubscribed": {Unsubscribe}, "Counted": {Count, Draw}, "Looked": {Look},
+		"Probed": {Probe, DrawProbe}, "Listening": {Listen}, "Waked": {Wake}, "Listed": {List}, "Killed": {Kill},
+		"Greeted": {Hello}, "Done": {Login, Auth, Select, Answer, Echo, Summon},
+	}[strings.TrimPrefix(fmt.Sprintf("%T", in), "actor.")]
+	if f, ok := in.(Failed); ok {
+		ops = []Op{f.Command}
+	}
+	if i := slices.IndexFunc(p.sent, func(c Command) bool { return slices.Contains(ops, c.Op) }); i >= 0 {
+		p.sent = slices.Delete(p.sent, i, i+1)
+	}
+}
+
+func (p *player) settle() {
+	for len(p.sent) > 0 {
+		switch c := p.sent[0]; c.Op {
+		case Subscribe:
+			p.feed(Subscribed{c.Channel})
+		case Unsubscribe:
+			p.feed(Unsubscribed{c.Channel})
+		case Hello:
+			p.feed(Greeted{"master", "standalone"})
+		case Login, Auth, Select, Answer, Echo, Summon:
+			p.feed(Done{})
+		case Count, Draw, Look, Probe, DrawProbe, Listen, Wake, List, Kill:
+			return
+		}
 	}
 }
 
@@ -119,11 +208,28 @@ func (p *player) output() string {
 	}
 	p.lines = nil
 	due := "nothing due"
-	if at := p.m.Deadline(); !at.IsZero() {
+	if at := p.machine().Deadline(); !at.IsZero() {
 		due = "due in " + at.Sub(p.now).String()
 	}
-	fmt.Fprintf(&b, "= %s, %s, %s\n", p.m.State(), phaseNames[p.m.phase], due)
+	phase := ""
+	if p.lease != nil {
+		phase = leasePhaseNames[p.lease.phase]
+	} else {
+		phase = phaseNames[p.m.phase]
+	}
+	fmt.Fprintf(&b, "= %s, %s, %s\n", p.machine().State(), phase, due)
 	return b.String()
+}
+
+func (p *player) machine() machine {
+	if p.lease != nil {
+		return p.lease
+	}
+	return p.m
+}
+
+var leasePhaseNames = [...]string{
+	leaseResting: "resting", leaseAsking: "asking", leaseSleeping: "sleeping", leaseHolding: "holding", leaseEnding: "ending",
 }
 
 var phaseNames = [...]string{
@@ -160,12 +266,18 @@ func (p *player) input(words []string) Input {
 		return Release{Hold: arg(1)}
 	case "abandon":
 		return Abandon{Hold: arg(1), Cause: errors.New("context ended")}
+	case "inquire":
+		return Inquire{Hold: arg(1), Call: arg(2)}
 	case "close":
 		return Close{}
 	case "orphan":
 		return Orphan{}
 	case "dialed":
-		return Dialed{Dial: p.m.link.dial, ID: arg(2), Fresh: arg(1) == "fresh"}
+		in := Dialed{Dial: p.m.link.dial, ID: arg(2), Fresh: arg(1) == "fresh"}
+		if d := setting[time.Duration](p.t, words, "queued"); d > 0 {
+			in.Queued = p.now.Add(d)
+		}
+		return in
 	case "dial-failed":
 		return DialFailed{Dial: p.m.link.dial, Err: errors.New(rest(1))}
 	case "disconnected":
@@ -175,19 +287,60 @@ func (p *player) input(words []string) Input {
 	case "unsubscribed":
 		return Unsubscribed{Channel: arg(1)}
 	case "ping":
-		return Pinged{Response: arg(1)}
+		return Pinged{Ping: p.ping(words[1:])}
 	case "answer":
-		return Answered{Response: arg(1), Record: p.record(words[2:])}
+		record, queue := p.record(words[2:])
+		return Answered{Response: arg(1), Record: record, Queue: queue}
+	case "wake":
+		return Woken{Wake: protocol.Wake{Queue: p.queue(arg(1))}}
+	case "wake-readers":
+		return Woken{Wake: protocol.Wake{Readers: true}}
 	case "count":
-		return Counted{N: number(1)}
+		return Counted{N: number(1), Token: int64(setting[int](p.t, words, "token"))}
+	case "look":
+		return Looked{N: number(1), Sleepers: number(2)}
 	case "probe":
-		return Probed{N: number(1)}
+		return Probed{N: number(1), Token: int64(setting[int](p.t, words, "token"))}
+	case "listening":
+		var counts []int
+		for i := range words[1:] {
+			counts = append(counts, number(i+1))
+		}
+		return Listening{Counts: counts}
+	case "waked":
+		return Waked{N: number(1)}
+	case "list":
+		return Listed{Connections: p.connections(words[1:])}
+	case "killed":
+		return Killed{N: number(1)}
 	case "hello":
 		return Greeted{Role: arg(1), Mode: arg(2)}
 	case "done":
 		return Done{}
 	case "error":
-		return Failed{Command: p.op(arg(1)), Message: rest(2)}
+		op, text := p.op(arg(1))
+		return Failed{Command: op, Text: text, Message: rest(2)}
+	case "ran": // <number> ok [token=7] | taken <holder> <ttl> | error <text>
+		in := Ran{Num: number(1)}
+		switch arg(2) {
+		case "ok":
+			in.Reply = LeaseReply{OK: true, Token: int64(setting[int](p.t, words, "token"))}
+		case "taken":
+			ttl, err := time.ParseDuration(arg(4))
+			require.NoError(p.t, err)
+			in.Reply = LeaseReply{Holder: arg(3), TTL: ttl}
+		case "fault":
+			in.Err = ReplyFault("EVALSHA", rest(3))
+		default:
+			in.Err = errors.New(rest(3))
+		}
+		return in
+	case "nudged":
+		return Nudged{}
+	case "slept":
+		d, err := time.ParseDuration(arg(1))
+		require.NoError(p.t, err)
+		return Slept{d}
 	case "rotated":
 		return Rotated{}
 	case "master-moved":
@@ -197,37 +350,94 @@ func (p *player) input(words []string) Input {
 	return nil
 }
 
-func (p *player) op(name string) Op {
-	for op := Login; op <= Answer; op++ {
-		if op.String() == name && !(op == Login && p.m.link.heard) {
-			return op
-		}
-	}
-	p.t.Fatalf("unknown operation %q", name)
-	return 0
+// commandNames are what the transcripts call the commands.
+var commandNames = [...]string{
+	Login: "HELLO-AUTH", Hello: "HELLO", Auth: "AUTH", Select: "SELECT", Subscribe: "SUBSCRIBE", Unsubscribe: "UNSUBSCRIBE",
+	Count: "COUNT", Draw: "DRAW", Look: "LOOK", Probe: "PROBE", DrawProbe: "DRAW-PROBE", Echo: "ECHO", Answer: "ANSWER",
+	Wake: "WAKE", Summon: "SUMMON", Listen: "LISTEN", List: "LIST", Kill: "KILL",
 }
 
-// record reads "<id> <mode> [elected|unstated] [joining]", or "legacy".
-func (p *player) record(words []string) protocol.Record {
+// op reads the name of a command, with -TEXT behind it for a script's text.
+func (p *player) op(name string) (op Op, text bool) {
+	name, text = strings.CutSuffix(name, "-TEXT")
+	i := slices.Index(commandNames[:], name)
+	require.Positive(p.t, i, "unknown command %q", name)
+	return Op(i), text
+}
+
+// queue reads "b:x,c:s": waiters and what they want.
+func (p *player) queue(text string) (q protocol.Queue) {
+	for entry := range strings.SplitSeq(text, ",") {
+		if id, want, ok := strings.Cut(entry, ":"); ok {
+			q = append(q, protocol.Waiter{ID: id, Want: p.want(want)})
+		}
+	}
+	return q
+}
+
+func (p *player) want(letter string) protocol.Mode {
+	if letter == "s" {
+		return protocol.Shared
+	}
+	require.Equal(p.t, "x", letter)
+	return protocol.Exclusive
+}
+
+// ping reads "<response> [from <id> x|s] [first <queue>]".
+func (p *player) ping(words []string) protocol.Ping {
+	ping := protocol.Ping{Response: words[0]}
+	if len(words) >= 4 && words[1] == "from" {
+		ping.ID, ping.Want = words[2], p.want(words[3])
+	}
+	if i := slices.Index(words, "first"); i > 0 {
+		ping.First, ping.Queue = true, p.queue(strings.Join(words[i+1:], ""))
+	}
+	return ping
+}
+
+// connections reads "<num>:<id>", "<num>:legacy", "<num>:" each.
+func (p *player) connections(words []string) (list []Connection) {
+	for _, w := range words {
+		num, id, ok := strings.Cut(w, ":")
+		n, err := strconv.ParseInt(num, 10, 64)
+		require.True(p.t, ok && err == nil, w)
+		c := Connection{Num: n, ID: id, Addr: "addr" + num}
+		if id == "legacy" {
+			c.ID, c.Legacy = "", true
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// record reads "<id> <mode>" and words for the rest, or "legacy".
+func (p *player) record(words []string) (r protocol.Record, q protocol.Queue) {
 	if words[0] == "legacy" {
-		return protocol.Record{Mode: protocol.Exclusive, Legacy: true}
+		return protocol.Record{Mode: protocol.Exclusive, Legacy: true}, nil
 	}
 	mode, ok := protocol.ParseMode(words[1])
 	require.True(p.t, ok, "%v", words)
-	r := protocol.Record{ID: words[0], Mode: mode, Election: protocol.NotElected}
+	r = protocol.Record{ID: words[0], Mode: mode, Election: protocol.NotElected}
+	r.Place = setting[int](p.t, words, "place")
+	r.Label = setting[string](p.t, words, "label")
 	for _, w := range words[2:] {
-		switch w {
-		case "elected":
+		switch {
+		case w == "elected":
 			r.Election = protocol.Elected
-		case "4.1":
+		case w == "4.1":
 			r.Election = protocol.Unstated
-		case "joining":
+		case w == "joining":
 			r.Joining = true
+		case strings.HasPrefix(w, "db="):
+			r.Fenced, r.DB = true, setting[int](p.t, words, "db")
+		case strings.HasPrefix(w, "queue="):
+			q = p.queue(w[len("queue="):])
+		case strings.HasPrefix(w, "place="), strings.HasPrefix(w, "label="):
 		default:
 			p.t.Fatalf("unknown word %q", w)
 		}
 	}
-	return r
+	return r, q
 }
 
 // describe writes an effect down.
@@ -238,11 +448,21 @@ func describe(e Effect) []string {
 			return []string{fmt.Sprintf("dial %d, no idle socket", e.Dial)}
 		}
 		return []string{fmt.Sprintf("dial %d", e.Dial)}
+	case Run:
+		return []string{fmt.Sprintf("> %d %s %s", e.Num, leaseOps[e.Op], e.ID)}
+	case Hear:
+		if e.On {
+			return []string{"listen for releases"}
+		}
+		return []string{"listen no more"}
 	case CancelDial:
 		return []string{"cancel dial"}
 	case Drop:
 		return []string{"close the socket"}
 	case Park:
+		if !e.Queued.IsZero() {
+			return []string{"park the socket, queued"}
+		}
 		return []string{"park the socket"}
 	case Stop:
 		return []string{"stop"}
@@ -253,34 +473,42 @@ func describe(e Effect) []string {
 		}
 		return lines
 	case Grant:
-		return []string{fmt.Sprintf("GRANT %v id=%s trips=%d waited=%v", e.Call, e.ID, e.RoundTrips, e.Waited)}
+		return []string{fmt.Sprintf("GRANT %v id=%s%s", e.Call, e.ID, describeToken(e.Token))}
 	case Refuse:
 		return []string{fmt.Sprintf("REFUSE %v %s", e.Call, describeRefusal(e.Refusal))}
 	case Reclaim:
 		return []string{fmt.Sprintf("RECLAIM %v", e.Call)}
 	case End:
 		if e.Loss == nil {
-			return []string{"END released"}
+			return []string{fmt.Sprintf("END %v released", e.Hold)}
 		}
-		return []string{fmt.Sprintf("END lost: %v", e.Loss)}
+		return []string{fmt.Sprintf("END %v lost: %v", e.Hold, e.Loss)}
 	case Released:
 		if e.Err != nil {
 			return []string{fmt.Sprintf("RELEASED %v: %v", e.Hold, e.Err)}
 		}
 		return []string{fmt.Sprintf("RELEASED %v", e.Hold)}
+	case Owns:
+		return []string{fmt.Sprintf("OWNS %v %v", e.Call, e.Owned)}
 	case Notify:
 		return []string{"event " + describeEvent(e.Event)}
 	}
 	return []string{fmt.Sprintf("%#v", e)}
 }
 
-func describeCommand(c Command) string {
-	words := []string{c.Op.String()}
-	if c.Op == Login {
-		words[0] = "HELLO AUTH"
+func describeToken(token int64) string {
+	if token == 0 {
+		return ""
 	}
-	if c.Op == Count {
-		words = append(words, "NUMSUB C")
+	return fmt.Sprintf(" token=%d", token)
+}
+
+var leaseOps = [...]string{TakeKey: "TAKE", RenewKey: "RENEW", CheckKey: "CHECK", DropKey: "DROP"}
+
+func describeCommand(c Command) string {
+	words := []string{commandNames[c.Op]}
+	if c.Text {
+		words[0] += "-TEXT"
 	}
 	if c.Channel != "" {
 		words = append(words, c.Channel)
@@ -292,10 +520,46 @@ func describeCommand(c Command) string {
 		words = append(words, "name=idle")
 	case KeepName:
 	}
+	if p := c.Ping; p.Response != "" {
+		words = append(words, p.Response)
+		if p.ID != "" {
+			words = append(words, "from "+p.ID)
+		}
+		if p.Want != 0 {
+			words = append(words, describeWant(p.Want))
+		}
+		if p.First {
+			words = append(words, "first")
+		}
+		words = append(words, describeQueue(p.Queue)...)
+	}
 	if c.Op == Answer {
 		words = append(words, describeRecord(c.Record))
 	}
+	words = append(words, describeQueue(c.Queue)...)
+	if c.Num != 0 {
+		words = append(words, strconv.FormatInt(c.Num, 10))
+	}
 	return strings.Join(words, " ")
+}
+
+func describeWant(m protocol.Mode) string {
+	if m == protocol.Shared {
+		return "s"
+	}
+	return "x"
+}
+
+// describeQueue is a queue as one word, or nothing.
+func describeQueue(q protocol.Queue) []string {
+	if len(q) == 0 {
+		return nil
+	}
+	var entries []string
+	for _, w := range q {
+		entries = append(entries, w.ID+":"+describeWant(w.Want))
+	}
+	return []string{"[" + strings.Join(entries, ",") + "]"}
 }
 
 func describeRecord(r protocol.Record) string {
@@ -313,11 +577,24 @@ func describeRecord(r protocol.Record) string {
 	if r.Held > 0 {
 		s += fmt.Sprintf("/held %dms", r.Held)
 	}
+	if r.TTL != 0 {
+		s += fmt.Sprintf("/ttl %dms", r.TTL)
+	}
+	if r.Label != "" {
+		s += "/" + r.Label
+	}
+	if r.Fenced {
+		s += fmt.Sprintf("/db %d", r.DB)
+	}
+	if r.Place > 0 {
+		s += fmt.Sprintf("/place %d", r.Place)
+	}
 	return s
 }
 
 var whys = [...]string{
 	Contended: "contended", Inconclusive: "inconclusive", Cancelled: "cancelled", Shut: "shut", Broken: "broken",
+	Expired: "expired",
 }
 
 func describeRefusal(r Refusal) string {
@@ -335,10 +612,24 @@ func describeRefusal(r Refusal) string {
 	if r.Silent > 0 {
 		s.WriteString(fmt.Sprintf("; %d silent", r.Silent))
 	}
+	for _, c := range r.Mute {
+		s.WriteString("; mute " + describeConnection(c))
+	}
+	if r.Denied != nil {
+		s.WriteString("; denied: " + r.Denied.Error())
+	}
 	if r.Trouble != nil {
 		s.WriteString("; trouble: " + r.Trouble.Error())
 	}
 	return s.String()
+}
+
+func describeConnection(c Connection) string {
+	name := c.ID
+	if c.Legacy {
+		name = "legacy"
+	}
+	return fmt.Sprintf("%d:%s at %s", c.Num, name, c.Addr)
 }
 
 func describeEvent(e Event) string {
@@ -352,7 +643,16 @@ func describeEvent(e Event) string {
 		if e.Silent > 0 {
 			s.WriteString(fmt.Sprintf(" (%d silent)", e.Silent))
 		}
+		if e.Place > 0 {
+			s.WriteString(fmt.Sprintf(", place %d", e.Place))
+		}
 		return s.String()
+	case Granted:
+		return fmt.Sprintf("granted trips=%d waited=%v%s", e.RoundTrips, e.Waited, describeToken(e.Token))
+	case Reaped:
+		return "reaped " + describeConnection(e.Connection)
+	case ReapDenied:
+		return "reap denied: " + e.Err.Error()
 	case AttemptFailed:
 		return fmt.Sprintf("attempt failed: %v; retry in %v", e.Err, e.Retry)
 	case Checked:

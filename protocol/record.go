@@ -94,4 +94,16 @@ type Record struct {
 	// Held is the age of its hold in milliseconds, 0 when it holds nothing or
 	// does not say.
 	Held int64
+	// TTL is the time in milliseconds until its claim expires by itself, 0
+	// when it does not, or does not say.
+	TTL int64
+	// Label is what its user calls it.
+	Label string
+	// Place is the asker's place in this participant's queue, 0 when it is
+	// not in it.
+	Place int
+	// Fenced says that it draws fencing tokens, from the counter in the
+	// database DB.
+	Fenced bool
+	DB     int
 }

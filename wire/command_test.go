@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tetherlock/tether/protocol"
 )
 
 // words are commands as a person writes them.
@@ -28,19 +30,42 @@ func words(t *testing.T, b []byte) string {
 	return strings.Join(commands, "|")
 }
 
+func sha(script string) string {
+	sum := sha1.Sum([]byte(script))
+	return hex.EncodeToString(sum[:])
+}
+
 func TestCommands(t *testing.T) {
-	sum := sha1.Sum([]byte(ProbeScript))
+	listening := protocol.Queue{{ID: idA}, {ID: idB}}
+	handed := wakeBefore + " " + wakeBehind + " " + string(appendWaiters(nil, queueOf(2)))
 	for want, got := range map[string][]byte{
-		"HELLO 3":                           AppendHello(nil, nil, ""),
-		"HELLO 3 SETNAME n":                 AppendHello(nil, nil, "n"),
-		"HELLO 3 AUTH u p SETNAME n":        AppendHello(nil, &Login{User: "u", Password: "p"}, "n"),
-		"HELLO 3 AUTH default p":            AppendHello(nil, &Login{Password: "p"}, ""),
-		"HELLO 3 SETNAME without":           AppendHello(nil, &Login{User: "u"}, "without"),
-		"AUTH u p":                          AppendAuth(nil, Login{User: "u", Password: "p"}),
-		"AUTH default p":                    AppendAuth(nil, Login{Password: "p"}),
-		"EVAL " + ProbeScript + " 0 c ping": AppendProbe(nil, "c", "ping", true),
-		"EVALSHA " + hex.EncodeToString(sum[:]) + " 0 c ping": AppendProbe(nil, "c", "ping", false),
-		"AUTH u p|HELLO 3": AppendHello(AppendAuth(nil, Login{User: "u", Password: "p"}), nil, ""),
+		"HELLO 3":                                   AppendHello(nil, nil, ""),
+		"HELLO 3 SETNAME n":                         AppendHello(nil, nil, "n"),
+		"HELLO 3 AUTH u p SETNAME n":                AppendHello(nil, &Login{User: "u", Password: "p"}, "n"),
+		"HELLO 3 AUTH default p":                    AppendHello(nil, &Login{Password: "p"}, ""),
+		"HELLO 3 SETNAME without":                   AppendHello(nil, &Login{User: "u"}, "without"),
+		"AUTH u p":                                  AppendAuth(nil, Login{User: "u", Password: "p"}),
+		"AUTH default p":                            AppendAuth(nil, Login{Password: "p"}),
+		"EVAL " + ProbeScript + " 0 c ping":         AppendProbe(nil, "c", "ping", true),
+		"EVALSHA " + sha(ProbeScript) + " 0 c ping": AppendProbe(nil, "c", "ping", false),
+
+		"EVAL " + FenceScript + " 1 c-fence c ping":                                       AppendFence(nil, "c", "ping", true),
+		"EVALSHA " + sha(FenceScript) + " 1 c-fence c ping":                               AppendFence(nil, "c", "ping", false),
+		"EVALSHA " + sha(FenceScript) + " 1 \xff-fence \xff":                              AppendFence(nil, "\xff", "", false),
+		"EVAL " + WakeScript + " 0 c-  " + handed:                                         AppendWake(nil, "c", queueOf(2), true),
+		"EVALSHA " + sha(WakeScript) + " 0 c-  " + handed:                                 AppendWake(nil, "c", queueOf(2), false),
+		"EVALSHA " + sha(WakeScript) + " 0 tether-" + hash("\xff") + "- -reply " + handed: AppendWake(nil, "\xff", queueOf(2), false),
+		"EVALSHA " + sha(WakeScript) + " 0 c-  " + wakeBefore + " " + wakeBehind + " ":    AppendWake(nil, "c", nil, false),
+		"PUBLISH " + WaitersChannel("c") + " " + EncodeWakeReaders():                      AppendCall(nil, "c"),
+		"PUBSUB NUMSUB c":                        AppendCount(nil, "c"),
+		"PUBSUB NUMSUB c " + WaitersChannel("c"): AppendLook(nil, "c"),
+		"PUBSUB NUMSUB c-" + idA + " c-" + idB:   AppendListening(nil, "c", listening),
+		"PUBSUB NUMSUB " + WakeChannel("\xff", idA) + " " + WakeChannel("\xff", idB): AppendListening(nil, "\xff", listening),
+		"PUBSUB NUMSUB":                   AppendListening(nil, "c", nil),
+		"CLIENT LIST TYPE pubsub":         AppendList(nil),
+		"CLIENT KILL ID 9007199254740993": AppendKill(nil, 9007199254740993),
+		"SELECT 15":                       AppendSelect(nil, 15),
+		"AUTH u p|HELLO 3":                AppendHello(AppendAuth(nil, Login{User: "u", Password: "p"}), nil, ""),
 	} {
 		require.Equal(t, want, words(t, got))
 	}

@@ -14,10 +14,15 @@ const IdleName = "tether-idle"
 // other the name is tether-<hash of the channel>-hold-<holder id>, which no other
 // channel's plain name can be: that would end in -lock-<holder id>.
 func ConnName(channel, holderID string) string {
+	return connNameBefore(channel) + holderID
+}
+
+// connNameBefore is what stands before the holder id in a connection name.
+func connNameBefore(channel string) string {
 	if nameable(channel) {
-		return channel + "-lock-" + holderID
+		return channel + "-lock-"
 	}
-	return "tether-" + hash(channel) + "-hold-" + holderID
+	return "tether-" + hash(channel) + "-hold-"
 }
 
 // LegacyConnName is the connection name of every participant up to version 3.2,
@@ -51,6 +56,22 @@ func ParseConnName(channel, name string) (holderID string, ok bool) {
 		return "", false
 	}
 	return id, true
+}
+
+// isConnName says whether a name is that of a participant of some channel, in
+// either form.
+func isConnName(name string) bool {
+	at := len(name) - holderIDLen
+	if at < 0 || !validHolderID(name[at:]) {
+		return false
+	}
+	if strings.HasSuffix(name[:at], "-lock-") {
+		return true
+	}
+	hashed, named := strings.CutSuffix(name[:at], "-hold-")
+	hashed, tether := strings.CutPrefix(hashed, "tether-")
+	return named && tether && len(hashed) > holderIDLen &&
+		validHolderID(hashed[:holderIDLen]) && validHolderID(hashed[holderIDLen:])
 }
 
 const holderIDLen = 32

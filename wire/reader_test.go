@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tetherlock/tether/protocol"
 )
 
 func bulk(s string) Value          { return Value{Kind: BulkString, Str: s} }
@@ -535,7 +537,7 @@ func TestReadSmallestValues(t *testing.T) {
 
 // pinged is what a holder reads all day.
 var pinged = string(AppendValue(nil, push(bulk("message"), bulk("my-queue"),
-	bulk(EncodePing("my-queue-00112233445566778899aabbccddeeff")))))
+	bulk(EncodePing(protocol.Ping{Response: "my-queue-" + idA})))))
 
 func TestReadAllocatesLittle(t *testing.T) {
 	for stream, most := range map[string]float64{

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"net"
 	"time"
 )
@@ -45,12 +46,12 @@ const (
 	batchSize = 64
 )
 
-// A write may take between writeMin and writeMax. Commands are small and the
+// A write may take between writeMin and twice writeMax. Commands are small and the
 // kernel takes them at once, unless a peer has not read for megabytes; then the
 // owner must not wait with it. The deadline is set once for many writes.
 const (
-	writeMin = 250 * time.Millisecond
-	writeMax = 500 * time.Millisecond
+	writeMin = 125 * time.Millisecond
+	writeMax = 250 * time.Millisecond
 )
 
 // NewSocket takes over a connection and starts to read it. After, if not nil,
@@ -111,17 +112,32 @@ func RemoteAddr(conn net.Conn) string {
 	return ""
 }
 
-// Write writes commands. It does not wait for anything but the kernel.
+// Write writes commands. It does not wait for anything but the kernel, and for
+// that not for long. A deadline that has passed is put off once: on a machine
+// that has no time for this goroutine it may have passed before the kernel was
+// asked at all.
 func (s *Socket) Write(p []byte) error {
 	s.fresh = false
-	if now := time.Now(); s.until.Sub(now) < writeMin {
-		s.until = now.Add(writeMax)
-		if err := s.conn.SetWriteDeadline(s.until); err != nil {
+	now := time.Now()
+	if s.until.Sub(now) < writeMin {
+		if err := s.deadline(now); err != nil {
 			return err
 		}
 	}
-	_, err := s.conn.Write(p)
+	n, err := s.conn.Write(p)
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		if err := s.deadline(time.Now()); err != nil {
+			return err
+		}
+		_, err = s.conn.Write(p[n:])
+	}
 	return err
+}
+
+// deadline sets the deadline of writes.
+func (s *Socket) deadline(now time.Time) error {
+	s.until = now.Add(writeMax)
+	return s.conn.SetWriteDeadline(s.until)
 }
 
 // Quiet says whether the server has sent nothing since, not even its end.

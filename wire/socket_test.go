@@ -3,6 +3,7 @@ package wire
 import (
 	"io"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,9 +93,47 @@ func TestSocketWritesForAsLongAsItLives(t *testing.T) {
 		// Nobody reads any more.
 		began := time.Now()
 		require.Error(t, s.Write([]byte("x")))
-		require.LessOrEqual(t, time.Since(began), writeMax)
+		require.LessOrEqual(t, time.Since(began), 2*writeMax)
 		require.GreaterOrEqual(t, time.Since(began), writeMin)
 		s.Close()
 		require.NoError(t, there.Close())
 	})
+}
+
+// late is a connection whose first write finds its deadline passed.
+type late struct {
+	net.Conn
+	part int // of it that has got through
+	once bool
+}
+
+func (l *late) Write(p []byte) (int, error) {
+	if l.once {
+		return l.Conn.Write(p)
+	}
+	l.once = true
+	n, err := l.Conn.Write(p[:l.part])
+	if err != nil {
+		return n, err
+	}
+	return n, os.ErrDeadlineExceeded
+}
+
+// The deadline of a write may pass before the kernel is asked at all, when the
+// machine has no time for the goroutine.
+func TestSocketPutsADeadlineOffOnce(t *testing.T) {
+	for _, part := range []int{0, 3} {
+		here, there := net.Pipe()
+		s := NewSocket(&late{Conn: here, part: part}, "id", Login{}, nil)
+		read := make(chan string, 1)
+		go func() {
+			b := make([]byte, 8)
+			n, _ := io.ReadFull(there, b)
+			read <- string(b[:n])
+		}()
+		require.NoError(t, s.Write([]byte("commands")))
+		require.Equal(t, "commands", <-read)
+		s.Close()
+		require.NoError(t, there.Close())
+	}
 }

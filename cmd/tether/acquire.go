@@ -20,19 +20,15 @@ var errUnreachable = errors.New("unreachable")
 var ends = map[os.Signal]bool{syscall.SIGINT: true, syscall.SIGTERM: true, syscall.SIGHUP: true, syscall.SIGQUIT: true}
 
 // acquire takes the lock as --wait says.
-func (j *job) acquire(ctx context.Context, lock *tether.Lock) (*tether.Hold, error) {
+func (j *job) acquire(ctx context.Context, locks *tether.Client) (*tether.Hold, error) {
+	lock := locks.Lock(j.name, j.options()...)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if j.wait > 0 {
-		limited, stop := context.WithTimeout(ctx, j.wait)
-		defer stop()
-		ctx = limited
-	}
 	events := lock.Events()
 	results := make(chan tether.Result, 1)
 	go func() {
 		h, err := j.call(ctx, lock)
-		results <- tether.Result{Hold: h, Err: err}
+		results <- tether.Result{Hold: h, Err: j.located(ctx, locks, err)}
 	}()
 	w := waiting{job: j, cancel: cancel}
 	for {
@@ -111,6 +107,7 @@ func (w *waiting) failed(e tether.AttemptFailedEvent) {
 }
 
 func (w *waiting) result(ctx context.Context, r tether.Result) (*tether.Hold, error) {
+	_, misused := errors.AsType[*tether.ConfigError](r.Err)
 	switch {
 	case w.ended != 0:
 		if r.Hold != nil {
@@ -119,13 +116,11 @@ func (w *waiting) result(ctx context.Context, r tether.Result) (*tether.Hold, er
 		return nil, bySignal(w.ended, fmt.Sprintf("stopped waiting for the lock %q: %v", w.name, w.ended))
 	case r.Hold != nil:
 		return r.Hold, nil
-	case errors.Is(r.Err, tether.ErrHeld):
-		return nil, explain(r.Err, w.name, w.server)
-	case ctx.Err() != nil && w.failure != nil:
+	case w.failure != nil && !errors.Is(r.Err, tether.ErrHeld):
 		return nil, explain(w.failure, w.name, w.server)
-	case errors.Is(r.Err, context.DeadlineExceeded) && w.wait > 0 && ctx.Err() != nil:
-		return nil, &outcome{exitUnavailable, fmt.Sprintf("Redis at %s has not answered within --wait %v: wait longer, or check the server",
-			w.server.Addr, w.wait)}
+	case w.wait > 0 && !w.reached && !misused:
+		return nil, &outcome{exitUnavailable, fmt.Sprintf("no answer about the lock %q within --wait %v: wait longer, or check Redis at %s",
+			w.name, w.wait, w.server.Addr)}
 	}
 	return nil, explain(r.Err, w.name, w.server)
 }

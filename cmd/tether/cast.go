@@ -124,6 +124,7 @@ func (d *demo) hear(ctx context.Context) (told, error) {
 type span struct {
 	who      *actor
 	from, to time.Time
+	token    int64
 }
 
 // book notes who holds the lock from when to when.
@@ -134,7 +135,7 @@ func (d *demo) book(t told) error {
 	case noteGranted:
 		d.holder, d.id = t.who, t.ID
 		t.who.wants, t.who.waiting = false, false
-		d.holds = append(d.holds, span{who: t.who, from: t.At})
+		d.holds = append(d.holds, span{who: t.who, from: t.At, token: t.Token})
 	case noteReleased, noteLost:
 		d.over(t.who, t.At)
 	case noteFailed:
@@ -158,15 +159,44 @@ func (d *demo) over(who *actor, at time.Time) {
 	}
 }
 
+// inOrder sorts holds by their begin: the notes of two processes may arrive in
+// any order.
+func inOrder(holds []span) []span {
+	return slices.SortedFunc(slices.Values(holds), func(a, b span) int { return a.from.Compare(b.from) })
+}
+
 // overlapping counts the holds that began before the one before them had
-// ended. The notes of two processes may arrive in any order.
+// ended.
 func overlapping(holds []span) int {
-	byBegin := slices.SortedFunc(slices.Values(holds), func(a, b span) int { return a.from.Compare(b.from) })
-	n := 0
-	for i := 1; i < len(byBegin); i++ {
-		if before := byBegin[i-1].to; before.IsZero() || byBegin[i].from.Before(before) {
+	holds, n := inOrder(holds), 0
+	for i := 1; i < len(holds); i++ {
+		if before := holds[i-1].to; before.IsZero() || holds[i].from.Before(before) {
 			n++
 		}
 	}
 	return n
+}
+
+// rising says whether every hold has a higher token than the one before it.
+func rising(holds []span) bool {
+	last := int64(0)
+	for _, h := range inOrder(holds) {
+		if h.token <= last {
+			return false
+		}
+		last = h.token
+	}
+	return true
+}
+
+// gap is the median of the times from the end of a hold to the begin of the
+// next one.
+func gap(holds []span) time.Duration {
+	holds = inOrder(holds)
+	var gaps []time.Duration
+	for i := 1; i < len(holds); i++ {
+		gaps = append(gaps, holds[i].from.Sub(holds[i-1].to))
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2]
 }

@@ -28,7 +28,7 @@ func TestProbe(t *testing.T) {
 		id := p.prints(t, 1)[0]
 		code, out, errs = s.runs(t, "probe", "x")
 		require.Zero(t, code, errs)
-		require.Regexp(t, `^MODE +ID +ADDRESS +HELD FOR\nexclusive +`+id+` +127\.0\.0\.1:\d+ +\S*\d+\S*s\n$`, out)
+		require.Regexp(t, `^MODE +ID +ADDRESS +HELD FOR +LABEL\nexclusive +`+id+` +127\.0\.0\.1:\d+ +\S*\d+\S*s +`+p.label(t)+`\n$`, out)
 		code, out, errs = s.runs(t, "probe", "--json", "x")
 		require.Zero(t, code, errs)
 		var r report
@@ -38,6 +38,7 @@ func TestProbe(t *testing.T) {
 		require.Len(t, r.Holders, 1)
 		require.Equal(t, id, r.Holders[0].ID)
 		require.Equal(t, "exclusive", r.Holders[0].Mode)
+		require.Equal(t, p.label(t), r.Holders[0].Label)
 		require.Positive(t, r.Holders[0].HeldMS)
 		require.NotEmpty(t, r.Holders[0].Address)
 		require.Len(t, s.holders(t, "x"), 1, "it changes nothing")
@@ -84,7 +85,7 @@ func TestDemo(t *testing.T) {
 	p := server{}.start(t, "demo")
 	require.Zero(t, p.code(t))
 	require.NotContains(t, p.out(t), "FAIL")
-	require.Equal(t, 6, strings.Count(p.out(t), "\nok  "))
+	require.Equal(t, 8, strings.Count(p.out(t), "\nok  "))
 	require.Empty(t, p.err(t))
 	t.Log("\n" + p.out(t))
 }
@@ -102,10 +103,17 @@ func TestDemoLeavesNobodyBehind(t *testing.T) {
 }
 
 func TestOverlappingHoldsAreCounted(t *testing.T) {
-	at := func(from, to int) span { return span{nil, moment(from), moment(to)} }
+	at := func(from, to int) span { return span{from: moment(from), to: moment(to)} }
 	require.Zero(t, overlapping([]span{at(5, 6), at(1, 3), at(3, 5)}))
 	require.Equal(t, 1, overlapping([]span{at(1, 3), at(2, 5)}))
 	require.Equal(t, 1, overlapping([]span{{from: moment(1)}, at(2, 5)}), "one without an end")
+}
+
+func TestTokensAreCompared(t *testing.T) {
+	at := func(from int, token int64) span { return span{from: moment(from), token: token} }
+	require.True(t, rising([]span{at(3, 9), at(1, 7), at(2, 8)}))
+	require.False(t, rising([]span{at(1, 7), at(2, 7)}))
+	require.False(t, rising([]span{at(1, 7), at(2, 0)}), "one without a token")
 }
 
 func TestHelpNamesEveryExitCode(t *testing.T) {

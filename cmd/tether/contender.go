@@ -40,10 +40,11 @@ const (
 // note is a line from a contender. The time is the wall clock's, the only one
 // that Go shows and all processes share.
 type note struct {
-	Kind string    `json:"kind"`
-	At   time.Time `json:"at"`
-	ID   string    `json:"id,omitempty"`
-	Text string    `json:"text,omitempty"`
+	Kind  string    `json:"kind"`
+	At    time.Time `json:"at"`
+	ID    string    `json:"id,omitempty"`
+	Token int64     `json:"token,omitempty"`
+	Text  string    `json:"text,omitempty"`
 }
 
 const (
@@ -66,7 +67,7 @@ func contenderCommand() *cobra.Command {
 			defer func() { _ = locks.Close() }() // always nil
 			ctx, cancel := context.WithCancel(c.Context())
 			defer cancel()
-			lock := locks.Lock(args[1])
+			lock := locks.Lock(args[1], tether.Fenced())
 			p := contestant{lock, lock.Events(), orders(os.Stdin, cancel), json.NewEncoder(os.Stdout)}
 			if err := p.obey(ctx); err != nil && ctx.Err() == nil {
 				return p.tell(note{Kind: noteFailed, Text: plain(err)})
@@ -153,7 +154,7 @@ func (p *contestant) granted(ctx context.Context) (*tether.Hold, error) {
 			if r.Err != nil {
 				return nil, r.Err
 			}
-			return r.Hold, p.tell(note{Kind: noteGranted, ID: r.Hold.ID()})
+			return r.Hold, p.tell(note{Kind: noteGranted, ID: r.Hold.ID(), Token: r.Hold.Token()})
 		case e := <-p.events:
 			if _, waits := e.(tether.WaitingEvent); waits && !told {
 				told = true

@@ -54,7 +54,7 @@ func bySignal(s syscall.Signal, text string) error {
 // explain puts an error of the library into one line that says what to do.
 func explain(err error, name string, server *redis.Options) error {
 	if _, ok := errors.AsType[*tether.ConfigError](err); ok {
-		return usage("%s", plain(err))
+		return usage("%s", asFlags.Replace(plain(err)))
 	}
 	if e, ok := errors.AsType[*tether.HeldError](err); ok {
 		return &outcome{exitHeld, fmt.Sprintf("%q is held by %s: try again later, or wait for it with --wait", name, inTheWay(e.Holders))}

@@ -94,14 +94,25 @@ func (s server) hold(t *testing.T, name string) (release func()) {
 	return release
 }
 
-// connected waits until that many holders and waiters are there.
+// participants counts the holders and waiters that the server knows.
+func (s server) participants(t *testing.T, name string) int {
+	t.Helper()
+	list, err := s.admin.ClientList(t.Context()).Result()
+	require.NoError(t, err)
+	return strings.Count(list, " name=tether-idle ") + strings.Count(list, " name="+name+"-lock-")
+}
+
+// connected waits until that many are there.
 func (s server) connected(t *testing.T, name string, n int) {
 	t.Helper()
-	until(t, func() bool {
-		list, err := s.admin.ClientList(t.Context()).Result()
-		require.NoError(t, err)
-		return strings.Count(list, " name=tether-idle ")+strings.Count(list, " name="+name+"-lock-") >= n
-	}, "%d participants of %s", n, name)
+	until(t, func() bool { return s.participants(t, name) >= n }, "%d participants of %s", n, name)
+}
+
+// left waits until no more than that many are there: a program's connections
+// may outlive it for a moment.
+func (s server) left(t *testing.T, name string, n int) {
+	t.Helper()
+	until(t, func() bool { return s.participants(t, name) <= n }, "no more than %d participants of %s", n, name)
 }
 
 // cut cuts the connection of a lock's only holder.

@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
@@ -28,6 +31,7 @@ type participant struct {
 	Mode    string `json:"mode"`
 	Elected bool   `json:"elected,omitempty"`
 	Legacy  bool   `json:"legacy,omitempty"`
+	Label   string `json:"label,omitempty"`
 	Address string `json:"address,omitempty"`
 	HeldMS  int64  `json:"held_ms,omitempty"`
 }
@@ -45,7 +49,7 @@ answer may be outdated when you read it.
 Exit codes: 0 when everybody has answered, whether somebody holds the lock or
 not; 64 wrong usage; 69 when Redis can't be reached or somebody doesn't answer.
 
-JSON: {"name", "free", "holders": [{"id", "mode", "elected", "legacy",
+JSON: {"name", "free", "holders": [{"id", "mode", "elected", "legacy", "label",
 "address", "held_ms"}]}, where what is false, empty or unknown is left out of a
 holder. "free" is true only if nobody takes part in the lock.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -90,7 +94,7 @@ holder. "free" is true only if nobody takes part in the lock.`,
 func printJSON(w io.Writer, name string, list []tether.Holder, complete bool) error {
 	r := report{Name: name, Free: complete && len(list) == 0, Holders: []participant{}}
 	for _, h := range list {
-		r.Holders = append(r.Holders, participant{h.ID, h.Mode, h.Elected, h.Legacy, h.Addr, h.Held.Milliseconds()})
+		r.Holders = append(r.Holders, participant{h.ID, h.Mode, h.Elected, h.Legacy, h.Label, h.Addr, h.Held.Milliseconds()})
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -106,9 +110,9 @@ func printText(w io.Writer, name string, list []tether.Holder, complete bool) er
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "MODE\tID\tADDRESS\tHELD FOR")
+	fmt.Fprintln(t, "MODE\tID\tADDRESS\tHELD FOR\tLABEL")
 	for _, h := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", mode(h), h.ID, cmp.Or(h.Addr, "?"), heldFor(h))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", mode(h), h.ID, cmp.Or(h.Addr, "?"), heldFor(h), label(h))
 	}
 	return t.Flush()
 }
@@ -131,4 +135,13 @@ func heldFor(h tether.Holder) string {
 		return "-"
 	}
 	return "?"
+}
+
+// label is what the holder calls itself. It comes from another machine: what
+// would not show as one line of text, or moves the cursor, is quoted.
+func label(h tether.Holder) string {
+	if strings.ContainsFunc(h.Label, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(h.Label)
+	}
+	return cmp.Or(h.Label, "-")
 }

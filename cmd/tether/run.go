@@ -9,6 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,8 +28,9 @@ If the lock is lost, or tether run is killed, the whole group gets SIGTERM, and
 SIGKILL after the grace. Until then the next holder's command may run beside
 it; --grace 0 sends SIGKILL at once.
 
-The command finds TETHER_LOCK, TETHER_HOLDER_ID and TETHER_TOKEN (the fencing
-token; 0 without fencing) in its environment.
+The command finds TETHER_LOCK and TETHER_HOLDER_ID in its environment, and with
+--fenced TETHER_TOKEN: a number that is higher than that of every holder before,
+for a store that refuses lower ones. Without --fenced it is not set.
 
 Exit codes: the command's own (128+n if signal n killed it), or
   64  wrong usage
@@ -45,6 +49,7 @@ type job struct {
 	path    string // of the command
 	wait    time.Duration
 	forever bool // wait has not been given
+	lock    lockFlags
 	grace   time.Duration
 	server  *redis.Options
 	signals chan os.Signal
@@ -54,16 +59,18 @@ func runCommand() *cobra.Command {
 	var j job
 	var server serverFlag
 	c := &cobra.Command{
-		Use:                   "run NAME [flags] -- CMD ARGS…",
-		Short:                 "Take a lock, run a command, release the lock",
-		Long:                  runHelp,
-		Example:               "  tether run nightly-report -- ./report.sh\n  tether run migrate --wait 0 -- make migrate || echo somebody else does it",
+		Use:   "run NAME [flags] -- CMD ARGS…",
+		Short: "Take a lock, run a command, release the lock",
+		Long:  runHelp,
+		Example: "  tether run nightly-report -- ./report.sh\n  tether run migrate --wait 0 -- make migrate || echo somebody else does it\n" +
+			`  tether run prices --fenced -- sh -c './update --token "$TETHER_TOKEN"'`,
 		DisableFlagsInUseLine: true,
 		Args:                  nameAndCommand,
 	}
 	server.add(c)
 	c.Flags().DurationVar(&j.wait, "wait", 0, "how long to wait for the lock, as in 90s; 0 tries once (default for ever)")
 	c.Flags().DurationVar(&j.grace, "grace", 10*time.Second, "time from SIGTERM to SIGKILL; 0 kills at once")
+	j.lock.add(c)
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		j.name, j.argv, j.forever = args[0], args[1:], !c.Flags().Changed("wait")
 		if j.wait < 0 || j.grace < 0 {
@@ -104,7 +111,7 @@ func (j *job) run(ctx context.Context) (err error) {
 	defer func() { _ = rdb.Close() }() // unused itself
 	locks := tether.New(rdb)
 	defer func() { _ = locks.Close() }() // always nil
-	hold, err := j.acquire(ctx, locks.Lock(j.name))
+	hold, err := j.acquire(ctx, locks)
 	if err != nil {
 		return err
 	}
@@ -118,10 +125,26 @@ func (j *job) run(ctx context.Context) (err error) {
 	return j.finish(s, hold.Release(ctx))
 }
 
-// environment is what the command sees. The last of two equal names counts.
+// options are those of the lock.
+func (j *job) options() []tether.LockOption {
+	opts := j.lock.options()
+	if j.wait > 0 {
+		opts = append(opts, tether.WithMaxWait(j.wait))
+	}
+	return opts
+}
+
+const tokenVariable = "TETHER_TOKEN="
+
+// environment is what the command sees. The last of two equal names counts. A
+// tether run around this one may have set a token, which is another lock's.
 func (j *job) environment(h *tether.Hold) []string {
-	return append(os.Environ(),
-		"TETHER_LOCK="+j.name, "TETHER_HOLDER_ID="+h.ID(), "TETHER_TOKEN=0")
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, tokenVariable) })
+	env = append(env, "TETHER_LOCK="+j.name, "TETHER_HOLDER_ID="+h.ID())
+	if j.lock.fenced {
+		env = append(env, tokenVariable+strconv.FormatInt(h.Token(), 10))
+	}
+	return env
 }
 
 // finish says how it went.

@@ -16,11 +16,8 @@ import (
 
 func TestRunTakesAndReleases(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
-		p := s.start(t, "run", "backup", "--", "sh", "-c", `echo "$TETHER_LOCK $TETHER_HOLDER_ID $TETHER_TOKEN"`)
-		fields := strings.Fields(p.prints(t, 1)[0])
-		require.Len(t, fields, 3)
-		require.Equal(t, "backup", fields[0])
-		require.Equal(t, "0", fields[2])
+		p := s.start(t, "run", "backup", "--", "sh", "-c", `echo "$TETHER_LOCK $TETHER_HOLDER_ID"`)
+		require.Regexp(t, `^backup [0-9a-f]{32}$`, p.prints(t, 1)[0])
 		require.Zero(t, p.code(t))
 		require.Empty(t, s.holders(t, "backup"))
 	})
@@ -86,6 +83,11 @@ func TestExitCodes(t *testing.T) {
 		{"run x --wait -5s -- true", exitUsage, "can't be negative"},
 		{"run x --grace -5s -- true", exitUsage, "can't be negative"},
 		{"run x --nonsense -- true", exitUsage, "see tether run --help"},
+		{"run x --shared --fenced -- true", exitUsage, "--shared and --fenced exclude each other"},
+		{"run x --poll-interval 0 -- true", exitUsage, "--poll-interval needs at least 1ms"},
+		{"run x --unavailable-timeout 1ms -- true", exitUsage, "--unavailable-timeout needs at least 50ms"},
+		{"run x --self-check 0 -- true", exitUsage, "--self-check needs at least 10ms"},
+		{"run x --label " + strings.Repeat("long", 65) + " -- true", exitUsage, "--label needs UTF-8 of at most 256 bytes"},
 		{"run \u00a0 -- true", 0, ""}, // an unusual name
 		{"rum x -- true", exitUsage, "there is: tether run"},
 		{"nonsense", exitUsage, `no command "nonsense": see tether --help`},
@@ -189,6 +191,7 @@ func TestASignalEndsTheWaiting(t *testing.T) {
 		p.signal(t, sig)
 		require.Equal(t, code, p.code(t))
 		require.Equal(t, 1, strings.Count(p.err(t), "\n"), p.err(t))
+		s.left(t, "x", 1)
 	}
 	require.Len(t, s.holders(t, "x"), 1)
 }

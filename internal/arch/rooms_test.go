@@ -52,6 +52,8 @@ var rooms = []room{
 	{folder: "cmd/tether", own: []string{".", "tethertest", "cmd/tether"}, foreign: []string{goRedis, cobra}},
 	{folder: "internal/redistest", foreign: []string{goRedis}, mayLock: true},
 	{folder: "internal/arch"},
+	{folder: "internal/stress"},
+	{folder: "interop"},
 	{folder: "bench", own: []string{"."}, foreign: []string{"*"}, mayLock: true},
 }
 

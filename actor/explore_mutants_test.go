@@ -1,0 +1,115 @@
+package actor
+
+// The breakages of the model. The machine relies on what they take away.
+const (
+	countAndPingApart = "count and ping apart"
+	idKeptAcrossDials = "a holder id kept across dials"
+	tokenElsewhere    = "the token drawn on another connection"
+	silentRevival     = "a resubscribing holder"
+)
+
+var mutations = []mutation{
+	{name: countAndPingApart},
+	{name: idKeptAcrossDials},
+	{name: tokenElsewhere},
+	{name: silentRevival},
+	{
+		name: "grant without confirm", file: "actor/probe.go",
+		old: "\t\tm.win()\n\t\tm.ask(confirming)\n", new: "\t\tm.win()\n\t\tm.grant()\n",
+	},
+	{
+		name: "confirm before promote", file: "actor/probe.go",
+		old: "\t\tm.mode = protocol.Exclusive\n\t\tm.win()\n", new: "\t\tm.win()\n",
+	},
+	{
+		name: "a count taken before the subscription", file: "actor/attempt.go",
+		old: "Command{Op: Subscribe, Channel: m.cfg.Channel}, m.count())\n\tm.send(append(list, hello)...)",
+		new: "m.count(), Command{Op: Subscribe, Channel: m.cfg.Channel})\n\tm.send(append(list, hello)...)\n\tm.link.find(m.cfg.Channel).confirmed = true",
+	},
+	{
+		name: "a count taken after a refused subscription", file: "actor/link.go",
+		old: "\tcase Auth, Answer, Summon:\n", new: "\tcase Subscribe:\n\t\tm.link.subs[0].confirmed = true\n\tcase Auth, Answer, Summon:\n",
+	},
+	{
+		name: "a grant by a replica", file: "actor/probe.go",
+		old: "\tcase f != nil:\n\t\tm.fail(f)\n", new: "",
+	},
+	{
+		name: "a role from before the question", file: "actor/probe.go",
+		old: "\tcase m.probe.skip > 0:\n\t\tm.probe.skip--\n", new: "",
+	},
+	{
+		name: "a reply counted twice", file: "actor/probe.go",
+		old: "func(o protocol.Record) bool { return o.ID == r.ID }); i >= 0 {",
+		new: "func(o protocol.Record) bool { return o.ID == r.ID }); i >= len(m.probe.records) {",
+	},
+	{
+		name: "a record with an old mode", file: "actor/probe.go",
+		old: "\t\t\tm.claim()\n", new: "",
+	},
+	{
+		name: "inconclusive read as free", file: "actor/probe.go",
+		old: "case 1+len(p.records) < p.n:", new: "case p.n < 0:",
+	},
+	{
+		name: "a higher 4.1 pending ignored", file: "protocol/confirm.go",
+		old: "\tcase r.predates():\n\t\t// Though", new: "\tcase false:\n\t\t// Though",
+	},
+	{
+		name: "a lower pending ignored", file: "protocol/confirm.go",
+		old: "\tcase lower:\n", new: "\tcase false:\n",
+	},
+	{
+		name: "prefix reap", file: "wire/clients.go",
+		old: "case named && validHolderID(id):", new: "case named:",
+	},
+	{
+		name: "reaping who joined after the ping", file: "actor/roll.go",
+		old: "\tif r.listed {\n", new: "\tif false {\n",
+	},
+	{
+		name: "reaping behind one ping", file: "actor/roll.go",
+		old: "\tcase r.calls < 2:\n", new: "\tcase r.calls < 1:\n",
+	},
+	{
+		name: "reaping oneself", file: "actor/roll.go",
+		old: "func(c Connection) bool { return c.ID == m.link.id })", new: "func(c Connection) bool { return false })",
+	},
+	{
+		name: "a legacy participant reaped for another", file: "actor/roll.go",
+		old: "\t\treturn !r.legacy\n", new: "\t\treturn true\n",
+	},
+	{
+		name: "the silence counted from the sending", file: "actor/roll.go",
+		old: "\t\tr.last = m.now\n", new: "\t\tr.last = m.probe.sent\n",
+	},
+	{
+		name: "an untold loss", file: "actor/link.go",
+		old: "\t\tm.lose(err)\n", new: "",
+	},
+	{
+		name: "no answer while leaving", file: "actor/probe.go",
+		old: "case p.ID == m.link.id ||", new: "case m.phase == leaving || p.ID == m.link.id ||",
+	},
+	{
+		name: "a swallowed wake", file: "actor/queue.go",
+		old: "\t\tm.pass(slices.Clone(w.Queue))\n", new: "",
+	},
+	{
+		name: "a releaser that races its queue", file: "actor/machine.go",
+		old: "\tif m.link.placed && !m.calls[0].Try {\n", new: "\tif false {\n",
+	},
+	{
+		name: "a queue left behind", file: "actor/depart.go",
+		old: "\tcase d.passes, d.last() && m.serve.woken:\n\t\tm.pass(m.queue)\n",
+		new: "\tcase d.passes, d.last() && m.serve.woken:\n",
+	},
+	{
+		name: "a joining reader ignored", file: "protocol/elect.go",
+		old: "case r.Mode == Shared:\n", new: "case r.Mode == Shared && !r.Joining:\n",
+		also: &mutation{
+			file: "protocol/confirm.go",
+			old:  "\t\treturn Again\n\t}\n\t// It holds without", new: "\t\treturn Granted\n\t}\n\t// It holds without",
+		},
+	},
+}

@@ -1,0 +1,116 @@
+package actor
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mutantVariable names the mutation in the environment of a mutant's tests.
+const mutantVariable = "TETHER_MUTANT"
+
+// mutation is one deliberate breakage: of the sources, or, where no small
+// change of them does it, of the model that the machines live in.
+type mutation struct {
+	name string
+	file string // below the module's root; empty for a breakage of the model
+	old  string // must be there exactly once
+	new  string
+	also *mutation // a second change, where either rule alone is enough
+}
+
+// TestMutations breaks the rules one by one and requires that the exploration
+// notices each breakage. A rule that it does not need is a rule too many.
+func TestMutations(t *testing.T) {
+	if os.Getenv(mutantVariable) != "" {
+		t.Skip("this is the test of a mutant")
+	}
+	if testing.Short() {
+		t.Skip("every mutant is compiled")
+	}
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	plain := buildTests(t, root, t.TempDir(), mutation{})
+	out, err := runMutant(t, plain, "none")
+	require.NoError(t, err, "the rules fail as they are:\n%s", out)
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			binary := plain
+			if m.file != "" {
+				binary = buildTests(t, root, t.TempDir(), m)
+			}
+			began := time.Now()
+			out, err := runMutant(t, binary, m.name)
+			require.Error(t, err, "nothing notices it:\n%s", out)
+			require.Contains(t, out, "--- FAIL: Test", "it ended, but no test failed")
+			t.Logf("%v: %s", time.Since(began).Round(time.Millisecond), verdictOf(out))
+		})
+	}
+}
+
+// buildTests compiles this package's tests with one change of the sources.
+func buildTests(t *testing.T, root, dir string, m mutation) string {
+	t.Helper()
+	binary := filepath.Join(dir, "mutant.test")
+	args := []string{"test", "-c", "-o", binary}
+	if m.file != "" {
+		args = append(args, "-overlay", overlay(t, root, dir, m))
+	}
+	build := exec.Command("go", append(args, ".")...)
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "the mutant does not compile:\n%s", out)
+	return binary
+}
+
+// overlay writes the changed files, and the file that tells the compiler to
+// take it.
+func overlay(t *testing.T, root, dir string, m mutation) string {
+	t.Helper()
+	replace := map[string]string{}
+	for n, change := 0, &m; change != nil; n, change = n+1, change.also {
+		original := filepath.Join(root, change.file)
+		source, err := os.ReadFile(original)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(source), change.old), "%s must contain this once:\n%s", change.file, change.old)
+		replace[original] = filepath.Join(dir, fmt.Sprintf("changed%d.go", n))
+		text := strings.Replace(string(source), change.old, change.new, 1)
+		require.NoError(t, os.WriteFile(replace[original], []byte(text), 0o600))
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	require.NoError(t, err)
+	file := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	return file
+}
+
+func runMutant(t *testing.T, binary, name string) (string, error) {
+	t.Helper()
+	run := exec.Command(binary, "-test.run", "^("+strings.Join(mutantTests, "|")+")$", "-test.failfast", "-test.timeout", "60s")
+	run.Env = append(os.Environ(), mutantVariable+"="+name, "TETHER_STEPS=3000000", "TETHER_SEED=", "TETHER_LINES=0")
+	out, err := run.CombinedOutput()
+	return string(out), err
+}
+
+var mutantTests = []string{"TestTurns", "TestRandomSchedules", "TestWakesAlone", "TestSmallWorlds"}
+
+// verdictOf finds what a mutant's tests say.
+func verdictOf(out string) string {
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "_test.go:") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return "no message"
+}
+
+// mutant says whether the model is to be broken in this way.
+func mutant(name string) bool { return os.Getenv(mutantVariable) == name }
+
+func mutantRun() bool { return os.Getenv(mutantVariable) != "" }

@@ -1,0 +1,139 @@
+package actor
+
+import "time"
+
+// ending is a key that is given back, and for how long that is tried. It takes
+// itself away after its expiry anyway.
+type ending struct {
+	id      string
+	until   time.Time
+	answer  time.Time // when whoever has released waits no longer, zero for until
+	awaits  int       // a command that may set the key yet, 0 for none
+	num     int       // of the command under way, 0 for none
+	next    time.Time // when another one begins
+	failed  int       // commands that may have been run all the same
+	trouble error     // of the last one
+}
+
+// failing says that it pauses behind an error.
+func (e *ending) failing() bool { return e.awaits == 0 && e.num == 0 }
+
+// hasten lets it take no longer than a duration from now on.
+func (e *ending) hasten(now time.Time, within time.Duration) {
+	if until := now.Add(within); until.Before(e.until) {
+		e.until = until
+	}
+}
+
+// giveBack deletes the key if it is the own one, and tells those that wait. A
+// command that may set it must have ended before, or it would set it behind
+// that.
+func (l *Lease) giveBack(e ending) {
+	l.phase = leaseEnding
+	l.end = e
+	if e.awaits == 0 {
+		l.drop()
+		return
+	}
+	l.end.next = l.now.Add(leaseReplyLimit)
+}
+
+func (l *Lease) drop() {
+	l.end.next = l.now.Add(leaseReplyLimit)
+	l.end.num = l.run(DropKey, l.end.id)
+}
+
+func (l *Lease) endDeadline() time.Time {
+	return earlier(earlier(l.end.until, l.end.next), l.end.answer)
+}
+
+func (l *Lease) endTick() {
+	e := &l.end
+	due := func(at time.Time) bool { return !at.IsZero() && !l.now.Before(at) }
+	switch {
+	case due(e.until):
+		l.over(e.doubt())
+		return
+	case due(e.answer):
+		e.answer = time.Time{}
+		l.returned(e.doubt())
+	}
+	if due(e.next) {
+		l.strand(e.awaits, e.id)
+		e.awaits = 0
+		if e.num != 0 {
+			e.failed++
+		}
+		l.drop()
+	}
+}
+
+// doubt is why it is not known to have succeeded.
+func (e *ending) doubt() error {
+	if e.trouble != nil {
+		return e.trouble
+	}
+	return errNoAnswer
+}
+
+// ended takes the outcome of a command.
+func (l *Lease) ended(in Ran) {
+	e := &l.end
+	switch {
+	case in.Num == e.awaits:
+		e.awaits = 0
+		if !l.closing {
+			e.until = l.now.Add(l.cfg.TTL)
+		}
+		l.drop()
+	case in.Num != e.num:
+	case in.Err != nil && terminal(in.Err):
+		l.over(in.Err)
+	case in.Err != nil:
+		l.retry(in.Err)
+	case !in.Reply.OK && e.failed == 0:
+		l.over(ErrNotOwned)
+	default:
+		// A key that is gone behind an error was deleted by the command whose
+		// reply was lost.
+		l.over(nil)
+	}
+}
+
+// retry gives the key back later. Others wait for that, and a try does not.
+func (l *Lease) retry(err error) {
+	e := &l.end
+	e.num, e.trouble = 0, err
+	e.failed++
+	pause := l.jittered(min(backoffMin<<min(e.failed-1, 10), backoffMax))
+	e.next = l.now.Add(pause)
+	switch {
+	case len(l.calls) == 0:
+	case l.calls[0].Try:
+		l.notify(AttemptFailed{Err: err})
+		l.do(Refuse{l.calls.take(0), Refusal{Why: Broken, Cause: err}})
+	default:
+		l.notify(AttemptFailed{Err: err, Retry: pause})
+	}
+}
+
+// over ends the giving back. Err says why it is not known to have succeeded.
+func (l *Lease) over(err error) {
+	l.returned(err)
+	l.strand(l.end.awaits, l.end.id)
+	l.phase, l.end, l.hold = leaseResting, ending{}, tenancy{}
+	l.rest()
+}
+
+// returned answers whoever has released.
+func (l *Lease) returned(err error) {
+	h := &l.hold
+	if h.call == nil || h.loss != nil {
+		return
+	}
+	l.notify(GaveBack{ID: h.id, Err: err})
+	if !h.mute {
+		l.do(Released{Hold: h.call, Err: err})
+	}
+	h.call = nil
+}

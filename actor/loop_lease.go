@@ -1,0 +1,35 @@
+package actor
+
+import "context"
+
+// startRun runs a command beside the loop: it may take as long as the client
+// of its user lets it. One that sets the key when nobody is there to know any
+// more is undone.
+func (r *runner) startRun(e Run) {
+	keys, outcomes, done := r.keys, r.outcomes, r.done
+	go func() {
+		reply, err := keys.Run(context.Background(), e)
+		select {
+		case outcomes <- Ran{Num: e.Num, Reply: reply, Err: err}:
+		case <-done:
+			if e.Op == TakeKey && (reply.OK || err != nil) {
+				_, _ = keys.Run(context.Background(), Run{Op: DropKey, ID: e.ID}) // else it expires
+			}
+		}
+	}()
+}
+
+// listen begins or ends to listen for releases.
+func (r *runner) listen(on bool) {
+	if r.deafen != nil {
+		r.deafen()
+		r.deafen = nil
+	}
+	select {
+	case <-r.nudged:
+	default:
+	}
+	if on {
+		r.deafen = r.keys.Hear(r.nudged)
+	}
+}

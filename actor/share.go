@@ -1,0 +1,77 @@
+package actor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tetherlock/tether/protocol"
+)
+
+// guests is the look for writers that wait while other readers of the same
+// lock want to join in: they would keep the writers out for ever. Whoever waits
+// listens on its wake channel.
+type guests struct {
+	asked protocol.Queue // nil when no look is under way
+	next  time.Time
+}
+
+// shares says whether a reader that holds takes another one in at once.
+func (m *Machine) shares() bool {
+	return m.cfg.Shared && m.phase == holding && len(m.calls) == 0 && len(m.writers()) == 0
+}
+
+// writers are the queued ones.
+func (m *Machine) writers() protocol.Queue {
+	return slices.DeleteFunc(slices.Clone(m.queue), func(w protocol.Waiter) bool { return w.Want == protocol.Shared })
+}
+
+// share takes one more reader in.
+func (m *Machine) share(call Call) {
+	m.calls = append(m.calls, waiting{Acquire: Acquire{Call: call}})
+	m.admit(0, 0)
+}
+
+// listen looks which of the queued writers still wait. One that has given up
+// says nothing.
+func (m *Machine) listen() {
+	g := &m.hold.guests
+	if !m.cfg.Shared || len(m.calls) == 0 || g.asked != nil {
+		return
+	}
+	g.asked = m.writers().Luggage()
+	m.send(Command{Op: Listen, Queue: g.asked})
+}
+
+func (m *Machine) listening(counts []int) {
+	g := &m.hold.guests
+	if m.phase != holding || g.asked == nil {
+		return
+	}
+	for i, w := range g.asked {
+		if i < len(counts) && counts[i] == 0 {
+			m.queue = m.queue.Without(w.ID)
+		}
+	}
+	*g = guests{next: m.now.Add(m.jittered(m.cfg.Poll))}
+	if len(m.writers()) > 0 {
+		return
+	}
+	for len(m.calls) > 0 {
+		m.admit(0, 0)
+	}
+}
+
+// guestsDue is when the next look is.
+func (m *Machine) guestsDue() time.Time {
+	if len(m.calls) == 0 || m.hold.guests.asked != nil {
+		return time.Time{}
+	}
+	return m.hold.guests.next
+}
+
+// leaveOthers ends one of several holds of a participant.
+func (m *Machine) leaveOthers(call Call) {
+	m.hold.calls = slices.DeleteFunc(m.hold.calls, func(c Call) bool { return c == call })
+	m.do(End{Hold: call})
+	m.notify(GaveBack{ID: m.hold.id})
+}

@@ -1,0 +1,79 @@
+//go:build unix && !aix && !solaris
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tetherlock/tether"
+)
+
+// lockFlags say how the lock is taken.
+type lockFlags struct {
+	shared, fenced               bool
+	label                        string
+	unavailable, poll, selfCheck time.Duration
+	given                        func(flag string) bool
+}
+
+// asFlags rewords what the library says about its options.
+var asFlags = strings.NewReplacer(
+	"Shared and Fenced", "--shared and --fenced",
+	"WithLabel", "--label",
+	"WithMaxWait", "--wait",
+	"WithUnavailableTimeout", "--unavailable-timeout",
+	"WithPollInterval", "--poll-interval",
+	"WithSelfCheck", "--self-check",
+)
+
+func (f *lockFlags) add(c *cobra.Command) {
+	f.given = c.Flags().Changed
+	c.Flags().BoolVar(&f.shared, "shared", false, "take the lock as a reader: beside other readers, but no writer")
+	c.Flags().BoolVar(&f.fenced, "fenced", false, "draw a fencing token, TETHER_TOKEN for the command")
+	c.Flags().StringVar(&f.label, "label", "", `what others are told about this holder, "" for nothing (default "pid N on HOST")`)
+	c.Flags().DurationVar(&f.unavailable, "unavailable-timeout", 0, "how long others may be silent before they are cut off (default 1s)")
+	c.Flags().DurationVar(&f.poll, "poll-interval", 0, "time between two looks at a lock that is waited for (default 100ms)")
+	c.Flags().DurationVar(&f.selfCheck, "self-check", 0, "time between two pings to oneself through the lock (default none)")
+}
+
+func (f *lockFlags) options() []tether.LockOption {
+	label := f.label
+	if !f.given("label") {
+		label = process()
+	}
+	opts := []tether.LockOption{tether.WithLabel(label)}
+	if f.shared {
+		opts = append(opts, tether.Shared())
+	}
+	if f.fenced {
+		opts = append(opts, tether.Fenced())
+	}
+	for _, o := range []struct {
+		flag   string
+		option tether.LockOption
+	}{
+		{"unavailable-timeout", tether.WithUnavailableTimeout(f.unavailable)},
+		{"poll-interval", tether.WithPollInterval(f.poll)},
+		{"self-check", tether.WithSelfCheck(f.selfCheck)},
+	} {
+		if f.given(o.flag) {
+			opts = append(opts, o.option)
+		}
+	}
+	return opts
+}
+
+// process names this process. Whoever reads it beside an address should not
+// take it for another one, as they would host:pid.
+func process() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Sprintf("pid %d", os.Getpid())
+	}
+	return fmt.Sprintf("pid %d on %s", os.Getpid(), host)
+}

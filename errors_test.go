@@ -1,0 +1,190 @@
+package tether_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tetherlock/tether"
+	"github.com/tetherlock/tether/internal/redistest"
+)
+
+func TestLabelsShow(t *testing.T) {
+	onServers(t, func(t *testing.T, s server) {
+		label := "worker 7\n\"ü\""
+		h, err := s.client(t).Acquire(t.Context(), "l", tether.WithLabel(label))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, h.Release(t.Context())) }()
+		c := s.client(t)
+		_, err = c.TryAcquire(t.Context(), "l")
+		held, ok := errors.AsType[*tether.HeldError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, label, held.Holders[0].Label)
+		require.ErrorContains(t, err, h.ID()+` "worker 7\n\"ü\"" (exclusive`)
+		seen, err := c.Probe(t.Context(), "l")
+		require.NoError(t, err)
+		require.Len(t, seen, 1)
+		require.Equal(t, label, seen[0].Label)
+		require.NotEmpty(t, seen[0].Addr)
+		require.Contains(t, seen[0].String(), `"worker 7\n\"ü\"" (exclusive`)
+		require.Contains(t, seen[0].String(), " at "+seen[0].Addr)
+	})
+}
+
+func TestHoldersInWords(t *testing.T) {
+	for want, h := range map[string]tether.Holder{
+		"id (exclusive)":                      {ID: "id", Mode: "exclusive"},
+		`id "nightly" (shared for 2s) at a:1`: {ID: "id", Mode: "shared", Label: "nightly", Held: 2 * time.Second, Addr: "a:1"},
+		"legacy-0 (exclusive)":                {ID: "legacy-0", Mode: "exclusive", Legacy: true},
+		"a legacy participant at a:1":         {Legacy: true, Addr: "a:1"},
+		frozenID + " at a:1":                  {ID: frozenID, Addr: "a:1"},
+	} {
+		require.Equal(t, want, h.String())
+	}
+}
+
+func TestMaxWait(t *testing.T) {
+	const limit = 80 * time.Millisecond
+	t.Run("somebody else holds", func(t *testing.T) {
+		onServers(t, func(t *testing.T, s server) {
+			h := s.acquire(t, s.client(t), "l")
+			began := time.Now()
+			_, err := s.client(t).Acquire(t.Context(), "l", tether.WithMaxWait(limit))
+			require.GreaterOrEqual(t, time.Since(began), limit)
+			held, ok := errors.AsType[*tether.HeldError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, h.ID(), held.Holders[0].ID)
+			require.ErrorContains(t, err, "waited for 80ms")
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, 1, s.subscribers(t, "l"))
+		})
+	})
+	t.Run("this Lock holds", func(t *testing.T) {
+		onServers(t, func(t *testing.T, s server) {
+			l := s.client(t).Lock("l", tether.WithMaxWait(limit))
+			h, err := l.Acquire(t.Context())
+			require.NoError(t, err)
+			_, err = l.Acquire(t.Context())
+			require.ErrorIs(t, err, tether.ErrHeld)
+			require.ErrorContains(t, err, "held by this Lock: waited for 80ms")
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.NoError(t, h.Err(), "it limits the waiting, not the work")
+			require.NoError(t, h.Release(t.Context()))
+		})
+	})
+	t.Run("the context ends first", func(t *testing.T) {
+		onServers(t, func(t *testing.T, s server) {
+			s.acquire(t, s.client(t), "l")
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			_, err := s.client(t).Acquire(ctx, "l", tether.WithMaxWait(time.Minute))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, tether.ErrHeld)
+		})
+	})
+	// A dial that takes too long is an error that says it were a deadline's.
+	t.Run("the server cannot be reached", func(t *testing.T) {
+		refused, late := errors.New("no route"), &net.OpError{Op: "dial", Err: context.DeadlineExceeded}
+		for _, dialError := range []error{refused, late} {
+			c := clientOf(t, redis.NewClient(&redis.Options{}), tether.WithDialer(func(context.Context) (net.Conn, error) { return nil, dialError }))
+			_, err := c.Acquire(t.Context(), "l", tether.WithMaxWait(limit))
+			require.NotErrorIs(t, err, tether.ErrHeld)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "waited for 80ms")
+			require.ErrorContains(t, err, dialError.Error())
+			if dialError == refused {
+				require.ErrorIs(t, err, refused)
+				continue
+			}
+			found, ok := errors.AsType[*net.OpError](err)
+			require.True(t, ok)
+			require.Same(t, late, found)
+			_, err = c.TryAcquire(t.Context(), "l")
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "no context has ended")
+		}
+	})
+	t.Run("the server says nothing", func(t *testing.T) {
+		onServers(t, func(t *testing.T, s server) {
+			c := s.client(t)
+			s.freeze(t)
+			defer s.thaw(t)
+			_, err := c.Acquire(t.Context(), "l", tether.WithMaxWait(limit))
+			require.EqualError(t, err, `tether: acquire "l": waited for 80ms`)
+		})
+	})
+}
+
+// Who does not answer is named, as far as that can be found out.
+func TestSilentParticipantsAreNamed(t *testing.T) {
+	try := func(t *testing.T, s *redistest.Server, missing ...any) error {
+		_, err := clientOf(t, redis.NewClient(limited(t, s, missing...))).TryAcquire(t.Context(), "l", tether.WithUnavailableTimeout(patient))
+		require.NotErrorIs(t, err, tether.ErrHeld, "whether it holds is not known")
+		return err
+	}
+	const addr = `127\.0\.0\.1:\d+`
+	t.Run("under its name", func(t *testing.T) {
+		s := redistest.Start(t)
+		onRedis(t, s).silent(t, "l-lock-"+frozenID)
+		require.Regexp(t, `; 1 participant does not answer: `+frozenID+` at `+addr+`, and cannot be found or disconnected: no permission for CLIENT\|KILL: `,
+			try(t, s, "-client|kill").Error())
+	})
+	t.Run("nobody may look", func(t *testing.T) {
+		s := redistest.Start(t)
+		onRedis(t, s).silent(t, "l-lock-"+frozenID)
+		require.Regexp(t, `; 1 participant does not answer, and cannot be found or disconnected: no permission for CLIENT\|LIST: `,
+			try(t, s, "-client|list").Error())
+	})
+	t.Run("under another name", func(t *testing.T) {
+		s := redistest.Start(t)
+		onRedis(t, s).silent(t, "a-monitor")
+		require.Regexp(t, `; 1 participant does not answer, subscribed under no name of this lock, perhaps from `+addr+`$`, try(t, s).Error())
+	})
+	t.Run("one of many", func(t *testing.T) {
+		s := redistest.Start(t)
+		for range 4 {
+			onRedis(t, s).silent(t, "a-monitor")
+		}
+		require.Regexp(t, `; 4 participants do not answer, subscribed under no name of this lock by one of 4 connections$`, try(t, s).Error())
+	})
+	t.Run("beside a holder", func(t *testing.T) {
+		s := redistest.Start(t)
+		real := onRedis(t, s)
+		h := real.acquire(t, real.client(t), "l")
+		real.silent(t, "a-monitor")
+		_, err := real.client(t).Acquire(t.Context(), "l", tether.WithUnavailableTimeout(patient), tether.WithMaxWait(2*time.Second))
+		held, ok := errors.AsType[*tether.HeldError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, 1, held.Silent)
+		require.Len(t, held.Holders, 1)
+		require.Equal(t, h.ID(), held.Holders[0].ID)
+		require.Regexp(t, `; 1 participant does not answer, subscribed under no name of this lock, perhaps from `+addr+`: waited for 2s$`, err.Error())
+	})
+	t.Run("to a probe", func(t *testing.T) {
+		s := redistest.Start(t)
+		real := onRedis(t, s)
+		real.silent(t, "l-lock-"+frozenID)
+		seen, err := real.client(t).Probe(t.Context(), "l")
+		require.Empty(t, seen)
+		require.Regexp(t, `1 participant did not answer: `+frozenID+` at `+addr+`$`, err.Error())
+	})
+}
+
+// Pub/sub knows no databases, fencing counters do.
+func TestFencedInTwoDatabasesIsAConfigError(t *testing.T) {
+	s := redistest.Start(t)
+	h, err := clientOf(t, redis.NewClient(s.Options())).Acquire(t.Context(), "l", tether.Fenced())
+	require.NoError(t, err)
+	o := s.Options()
+	o.DB = 5
+	_, err = clientOf(t, redis.NewClient(o)).Acquire(t.Context(), "l", tether.Fenced())
+	wrong, ok := errors.AsType[*tether.ConfigError](err)
+	require.True(t, ok, "%v", err)
+	require.Contains(t, wrong.Reason, "database 0")
+	require.Contains(t, wrong.Reason, "database 5")
+	require.NoError(t, h.Release(t.Context()))
+}

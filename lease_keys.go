@@ -1,0 +1,150 @@
+package tether
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tetherlock/tether/actor"
+)
+
+// leaseKeys is the key of one lease, reached through the user's own client.
+type leaseKeys struct {
+	*host
+	rdb     redis.UniversalClient
+	ttl     time.Duration
+	limit   time.Duration // of one command
+	fence   string        // the key of the tokens' counter, empty for none
+	channel string        // where releases are told
+}
+
+// The scripts of a lease. The first key is the lease's, its value the holder
+// id. The key, its value, and what is compared are those of redis-py's Lock.
+var (
+	// takeLease sets the key if nobody has, or the holder itself has: its
+	// reply to an earlier command may have been lost. With a second key it
+	// draws a fencing token there: the counter plus one, or the server's clock
+	// in microseconds if that is more, so that tokens grow even if the
+	// counter is lost.
+	takeLease = redis.NewScript(`local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then
+	return {0, holder, redis.call('PTTL', KEYS[1])}
+end
+local token = '0'
+if KEYS[2] then
+	local now = redis.call('TIME')
+	local floor = now[1] * 1000000 + now[2]
+	if redis.call('INCR', KEYS[2]) < floor then
+		redis.call('SET', KEYS[2], string.format('%.0f', floor))
+	end
+	token = redis.call('GET', KEYS[2])
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return {1, token, 0}`)
+
+	renewLease = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+	return 0
+end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
+
+	checkLease = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and 1 or 0`)
+
+	// dropLease tells those that wait, where there is pub/sub. Who has none
+	// looks by itself.
+	dropLease = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+	return 0
+end
+redis.call('DEL', KEYS[1])
+redis.pcall('PUBLISH', ARGV[2], 'released')
+return 1`)
+)
+
+// Run runs a command. The client retries it within the limit; one that is on
+// the network already takes as long as the client's own time-outs let it.
+func (k *leaseKeys) Run(ctx context.Context, e actor.Run) (actor.LeaseReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.limit)
+	defer cancel()
+	keys := []string{k.name}
+	var reply actor.LeaseReply
+	var err error
+	switch e.Op {
+	case actor.TakeKey:
+		reply, err = k.take(ctx, keys, e.ID)
+	case actor.RenewKey:
+		reply.OK, err = renewLease.Run(ctx, k.rdb, keys, e.ID, k.ttl.Milliseconds()).Bool()
+	case actor.CheckKey:
+		reply.OK, err = checkLease.Run(ctx, k.rdb, keys, e.ID).Bool()
+	case actor.DropKey:
+		reply.OK, err = dropLease.Run(ctx, k.rdb, keys, e.ID, k.channel).Bool()
+	}
+	if e.Op != actor.TakeKey && redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return actor.LeaseReply{}, nil // somebody has put something else there
+	}
+	return reply, leaseFault(err)
+}
+
+func (k *leaseKeys) take(ctx context.Context, keys []string, id string) (reply actor.LeaseReply, err error) {
+	if k.fence != "" {
+		keys = append(keys, k.fence)
+	}
+	said, err := takeLease.Run(ctx, k.rdb, keys, id, k.ttl.Milliseconds()).Slice()
+	if err != nil {
+		return reply, err
+	}
+	if len(said) != 3 {
+		return reply, fmt.Errorf("a reply of %d elements", len(said))
+	}
+	text, _ := said[1].(string)
+	if said[0] != int64(1) {
+		ttl, _ := said[2].(int64)
+		return actor.LeaseReply{Holder: printable(text), TTL: time.Duration(ttl) * time.Millisecond}, nil
+	}
+	_, err = fmt.Sscan(text, &reply.Token)
+	reply.OK = err == nil
+	return reply, err
+}
+
+// maxPrintable bounds what is shown of a value, which may be anything.
+const maxPrintable = 128
+
+// printable is a value of the key as it can stand in a line of text. That of
+// another program need not be text, nor short.
+func printable(value string) string {
+	cut := ""
+	if len(value) > maxPrintable {
+		value, cut = value[:maxPrintable], "…"
+	}
+	odd := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError }
+	if value == "" || strings.ContainsFunc(value, odd) {
+		value = strconv.Quote(value)
+	}
+	return value + cut
+}
+
+// leaseFault tells an error of the server from one of the connection, which
+// passes. A slot that moves through a cluster passes too. A closed client does
+// not.
+func leaseFault(err error) error {
+	said, ok := errors.AsType[redis.Error](err)
+	switch {
+	case errors.Is(err, redis.ErrClosed):
+		return &actor.Fault{Kind: actor.Rejected, Err: err}
+	case !ok:
+		return outside(err)
+	case redis.HasErrorPrefix(err, "MOVED"), redis.HasErrorPrefix(err, "ASK"):
+		return &actor.Fault{Kind: actor.Transient, Command: scripted, Message: said.Error()}
+	}
+	f := actor.ReplyFault(scripted, said.Error())
+	f.Command = scripted // not what the scripts of presence locks run
+	return f
+}
+
+// scripted is the command of a lease.
+const scripted = "EVAL"

@@ -1,0 +1,52 @@
+package tether
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+)
+
+// tellLost calls what the program wants to be called at a loss. Close is what
+// the program itself has done, and no loss that it must be told of.
+func (h *host) tellLost(t *tenure) {
+	if h.onLost == nil || errors.Is(context.Cause(t.ctx), ErrClosed) {
+		return
+	}
+	go callLost(h.onLost, t.handle(), h.log)
+}
+
+func callLost(fn func(*Hold), h *Hold, log *slog.Logger) {
+	defer func() {
+		if p := recover(); p != nil {
+			logPanic(log, "panic in OnLost", p, slog.String(keyLock, h.name), slog.String(keyHolder, h.id))
+		}
+	}()
+	fn(h)
+}
+
+// interrupted is how a program ends that cannot interrupt itself, as one does
+// that does not handle the signal.
+const interrupted = 2
+
+// Interrupt is a ready function for [OnLost]: it sends [os.Interrupt] to the
+// own process, as Ctrl-C does. It is for programs that must not go on without
+// the lock.
+//
+// It concerns the whole process and not only the work under the lock. A program
+// that handles the signal, with [os/signal.Notify] or [os/signal.NotifyContext],
+// sees it as any other interrupt. One that does not handle it ends at once, with
+// no deferred call run. One that ignores it goes on; shells start background
+// commands of scripts so.
+//
+// On Windows no process can interrupt itself: there it ends the program with
+// exit code 2.
+func Interrupt(*Hold) {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(os.Interrupt)
+	}
+	if err != nil {
+		os.Exit(interrupted)
+	}
+}
