@@ -1,0 +1,8 @@
+//go:build !linux
+
+package interop
+
+import "time"
+
+// now is the clock of the journal, which all processes share.
+func now() int64 { return time.Now().UnixNano() }
