@@ -29,7 +29,11 @@
 // back with [Hold.Release].
 //
 // The context of an acquire bounds the waiting, not the hold: a hold lasts
-// until it is released or lost. The context of Do bounds both.
+// until it is released or lost. The context of Do bounds both. [WithMaxWait]
+// bounds the waiting alone.
+//
+// Locks are exclusive unless they are made with [Shared]: readers hold together,
+// and no writer beside them. Everybody who takes a lock may choose for itself.
 //
 // # Losing a lock
 //
@@ -41,7 +45,9 @@
 //   - [Hold.Err] returns a [*LostError], which wraps the connection's error,
 //   - [Hold.Context], and contexts made with [Hold.WithContext] or by Do, end
 //     with the [*LostError] as their cause,
-//   - a [LostEvent] goes out.
+//   - a [LostEvent] goes out,
+//   - the function given with [OnLost] is called. [Interrupt] is one that ends
+//     the program as Ctrl-C would.
 //
 // After a loss the work must stop, since another holder may have begun. The
 // [Lock] can be acquired again, which starts afresh.
@@ -51,10 +57,38 @@
 //
 // # Waiting
 //
-// A waiter that has met a holder leaves the lock's channel and looks at it
-// again about every 100 milliseconds, jittered so that waiters spread out. It
-// keeps one connection for that. Waiters are not served in any order between
-// processes. Acquires of one [Lock] are: first come, first served.
+// A waiter that has met a holder leaves the lock's channel and sleeps, on one
+// connection. The holder knows who waits, in the order in which they came, and
+// its release wakes the next one, which takes the lock within about two round
+// trips. The queue travels with the wake. A program that releases and acquires
+// again in a loop goes to the end of it.
+//
+// The queue is a hint, and nothing is stored: when a holder crashes, its queue
+// is gone. So every waiter also looks at the lock now and then, about every 100
+// milliseconds if it is alone (see [WithPollInterval]) and less often the more
+// there are, and after a crash whoever looks first gets the lock. Waiters of
+// portalocker only look.
+//
+// A writer that waits for readers keeps new readers out. Readers that wait
+// behind each other are woken together.
+//
+// Somebody who is subscribed and does not answer keeps waiters waiting for the
+// unavailable time-out, 1 second by default (see [WithUnavailableTimeout]). Then
+// its connection is ended, if it is a participant of this lock and the Redis
+// user may run CLIENT LIST and CLIENT KILL.
+//
+// # Fencing
+//
+// A process that is stopped, or cut off, may believe in its lock when somebody
+// else has it already. With [Fenced] each hold has a token, higher than those of
+// all holds before: a resource that refuses lower tokens than it has seen is
+// safe from the late one. See the example of [Fenced].
+//
+// # Watching
+//
+// [Lock.Events] tells what happens to one lock, [WithObserver] what happens to
+// all locks of a client, and [WithLogger] logs the same. [Client.Probe] asks who
+// takes part in a lock. [WithLabel] gives participants a name for that.
 //
 // # Concurrency
 //
@@ -87,24 +121,20 @@
 //
 // # Limits
 //
-// An old and a new holder may overlap in time as they see it: between the end
-// of a connection and the moment its owner learns of it, and across a failover,
+// An old and a new holder may overlap in time as they see it: between the end of
+// a connection and the moment its owner learns of it, and across a failover,
 // until the health check finds the new master. Work that must not overlap even
-// then needs a check where its result is written. Tether gives no fencing
-// tokens for that yet.
+// then needs a check where its result is written, with the token of [Fenced].
+// That helps against the first; across a failover two masters may draw tokens
+// at the same time.
 //
-// A holder that is frozen (SIGSTOP, a suspended machine) keeps the lock for as
-// long as its connection stands; nobody takes it away. Waiters are told in
-// their errors and events that a participant does not answer. A machine that
-// vanishes without closing its connections keeps its locks until the server's
-// kernel gives them up, which takes minutes. CLIENT KILL frees the lock in both
-// cases.
+// A machine that vanishes without closing its connections keeps its locks until
+// somebody wants them, and for the unavailable time-out then.
 //
-// Locks are exclusive. They need a standalone Redis 6 or newer with RESP3,
-// alone or behind Sentinel; Redis Cluster is refused with an
-// [*UnsupportedError]. Each holder and each waiter has one connection, which
-// counts towards the server's maxclients. Pub/sub knows no databases: the same
-// name is the same lock in all of them.
+// They need a standalone Redis 6 or newer with RESP3, alone or behind Sentinel;
+// Redis Cluster is refused with an [*UnsupportedError]. Each holder and each
+// waiter has one connection, which counts towards the server's maxclients.
+// Pub/sub knows no databases: the same name is the same lock in all of them.
 //
 // # Testing
 //
