@@ -64,7 +64,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 // [*ConfigError] from every call.
 func (c *Client) Lock(name string, opts ...LockOption) *Lock {
 	defer runtime.KeepAlive(c)
-	return newLock(c.open(name, false, opts))
+	return newLock(c.open(name, options(opts), false))
 }
 
 // newLock gives a lock its handle.
@@ -76,14 +76,14 @@ func newLock(l *lock) *Lock {
 	return handle
 }
 
-// open starts the goroutine of a presence lock. With once, it ends by itself.
-func (c *core) open(name string, once bool, opts []LockOption) *lock {
-	o := options(opts)
+// open starts the goroutine of a presence lock.
+func (c *core) open(name string, o lockOptions, once bool) *lock {
 	if err := o.validate(name); err != nil || c.err != nil {
-		return &lock{name: name, once: once, err: cmp.Or(c.err, err)}
+		return &lock{name: name, err: cmp.Or(c.err, err)}
 	}
 	h := c.host(name, o)
-	return c.started(h, once, actor.Start(actor.Config{
+	l := &lock{name: name, once: once}
+	l.loop = actor.Start(actor.Config{
 		Channel:     name,
 		Waiters:     wire.WaitersChannel(name),
 		WakeChannel: func(id string) string { return wire.WakeChannel(name, id) },
@@ -101,7 +101,14 @@ func (c *core) open(name string, once bool, opts []LockOption) *lock {
 		Reply:       c.hub.endpoint.replyLimit,
 		Renewable:   c.hub.endpoint.login.renewable(),
 		Once:        once,
-	}, h))
+	}, h)
+	h.loop = l.loop
+	var kind oneShot
+	if once {
+		kind = o.kind(name)
+	}
+	c.enter(l, kind)
+	return l
 }
 
 func (c *core) host(name string, o lockOptions) *host {
@@ -112,15 +119,18 @@ func (c *core) host(name string, o lockOptions) *host {
 	}
 }
 
-// started is a lock whose goroutine runs. The client closes it at its end.
-func (c *core) started(h *host, once bool, loop *actor.Loop) *lock {
-	h.loop = loop
-	l := &lock{name: h.name, once: once, loop: loop}
-	if !c.hub.enter(loop) {
-		l.err = ErrClosed
-		loop.Send(actor.Orphan{})
+// enter has a lock closed with the client. A one-shot lock that does the same as
+// another one gives way to it.
+func (c *core) enter(l *lock, kind oneShot) {
+	used := c.hub.enter(l.loop, kind)
+	if used == l.loop {
+		return
 	}
-	return l
+	l.loop.Send(actor.Orphan{})
+	l.loop = used
+	if used == nil {
+		l.err = ErrClosed
+	}
 }
 
 // Close ends all locks of the client, as [Lock.Close] does, and closes the
@@ -145,28 +155,42 @@ func (c *Client) Close() error {
 }
 
 // Acquire waits for a lock until ctx ends, like [Lock.Acquire]. Nothing of it
-// is left behind when the hold ends.
+// is left behind when the hold ends. Calls of one client for the same name, with
+// the same options, stand in one line.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...LockOption) (*Hold, error) {
 	defer runtime.KeepAlive(c)
-	return c.open(name, true, opts).acquire(ctx, false)
+	return c.acquire(ctx, name, opts, false)
 }
 
 // TryAcquire takes a lock if nobody has it, like [Lock.TryAcquire]. Nothing of
-// it is left behind when the hold ends.
+// it is left behind when the hold ends. It does not wait behind other calls of
+// the client either.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...LockOption) (*Hold, error) {
 	defer runtime.KeepAlive(c)
-	return c.open(name, true, opts).acquire(ctx, true)
+	return c.acquire(ctx, name, opts, true)
 }
 
 // Do runs fn under a lock, like [Lock.Do]. Nothing of it is left behind.
 func (c *Client) Do(ctx context.Context, name string, fn func(context.Context, *Hold) error, opts ...LockOption) error {
 	defer runtime.KeepAlive(c)
-	return c.open(name, true, opts).do(ctx, false, fn)
+	return do(ctx, fn, func() (*Hold, error) { return c.acquire(ctx, name, opts, false) })
 }
 
 // TryDo runs fn under a lock if nobody has it, like [Lock.TryDo]. Nothing of it
 // is left behind.
 func (c *Client) TryDo(ctx context.Context, name string, fn func(context.Context, *Hold) error, opts ...LockOption) error {
 	defer runtime.KeepAlive(c)
-	return c.open(name, true, opts).do(ctx, true, fn)
+	return do(ctx, fn, func() (*Hold, error) { return c.acquire(ctx, name, opts, true) })
+}
+
+// acquire takes a lock that lasts as long as its holds. The one that stands in
+// line for the same lock may end just then.
+func (c *core) acquire(ctx context.Context, name string, opts []LockOption, try bool) (*Hold, error) {
+	o := options(opts)
+	for {
+		h, err := c.open(name, o, true).acquire(ctx, try)
+		if err != errEnded {
+			return h, err
+		}
+	}
 }

@@ -20,17 +20,17 @@ const releaseLimit = 5 * time.Second
 // fn may release the hold itself.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, h *Hold) error) error {
 	defer runtime.KeepAlive(l)
-	return l.do(ctx, false, fn)
+	return do(ctx, fn, func() (*Hold, error) { return l.acquire(ctx, false) })
 }
 
 // TryDo is [Lock.Do] with [Lock.TryAcquire].
 func (l *Lock) TryDo(ctx context.Context, fn func(ctx context.Context, h *Hold) error) error {
 	defer runtime.KeepAlive(l)
-	return l.do(ctx, true, fn)
+	return do(ctx, fn, func() (*Hold, error) { return l.acquire(ctx, true) })
 }
 
-func (l *lock) do(ctx context.Context, try bool, fn func(context.Context, *Hold) error) (err error) {
-	h, err := l.acquire(ctx, try)
+func do(ctx context.Context, fn func(context.Context, *Hold) error, acquire func() (*Hold, error)) (err error) {
+	h, err := acquire()
 	if err != nil {
 		return err
 	}

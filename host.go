@@ -63,16 +63,13 @@ func (h *host) Handle(m any, s actor.State) {
 	}
 }
 
-func (h *host) Idle() (*wire.Socket, time.Time) {
-	i := h.hub.take(h.name)
-	return i.socket, i.queued
-}
+func (h *host) Idle() *wire.Socket { return h.hub.take() }
 
 func (h *host) Discard() { h.hub.discard() }
 
 func (h *host) Dial(ctx context.Context) (*wire.Socket, error) { return h.hub.endpoint.socket(ctx) }
 
-func (h *host) Park(s *wire.Socket, queued time.Time) { h.hub.park(s, h.name, queued) }
+func (h *host) Park(s *wire.Socket) { h.hub.park(s) }
 
 func (h *host) Watch(addr string, moved chan<- error) { h.hub.watch(watcher{addr, h.health}, moved) }
 

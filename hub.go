@@ -35,16 +35,14 @@ type hub struct {
 
 // Messages to the hub.
 type (
-	takeSocket struct {
-		name  string
-		reply chan<- idleSocket
-	}
-	parkSocket  struct{ idle idleSocket }
+	takeSocket  struct{ reply chan<- *wire.Socket }
+	parkSocket  struct{ socket *wire.Socket }
 	discardIdle struct{}
-	namedIdle   struct{ idle idleSocket }
+	namedIdle   struct{ socket *wire.Socket }
 	enterLock   struct {
 		loop  *actor.Loop
-		reply chan<- bool
+		name  oneShot
+		reply chan<- *actor.Loop
 	}
 	leaveLock   struct{ loop *actor.Loop }
 	watchMaster struct {
@@ -64,16 +62,12 @@ type idleSocket struct {
 	socket *wire.Socket
 	since  time.Time
 	named  bool // it still bears a lock's name
-	// served is the lock that used it last, and queued the time until which
-	// its id has a place in the queue of that lock.
-	served string
-	queued time.Time
 }
 
 func newHub(e *endpoint) *hub {
 	ending, end := context.WithCancel(context.Background())
 	h := &hub{endpoint: e, inbox: make(chan any), done: make(chan struct{}), ending: ending}
-	k := &keeper{hub: h, end: end, locks: map[*actor.Loop]bool{}, masters: masters{watchers: map[chan<- error]watcher{}}}
+	k := &keeper{hub: h, end: end, locks: map[*actor.Loop]oneShot{}, shared: map[oneShot]*actor.Loop{}, masters: masters{watchers: map[chan<- error]watcher{}}}
 	go k.run()
 	return h
 }
@@ -98,11 +92,11 @@ func (h *hub) offer(m any) bool {
 	}
 }
 
-// take returns a clean idle socket for a lock, or none.
-func (h *hub) take(name string) idleSocket {
-	reply := make(chan idleSocket, 1)
-	if !h.send(takeSocket{name, reply}) {
-		return idleSocket{}
+// take returns a clean idle socket, or nil.
+func (h *hub) take() *wire.Socket {
+	reply := make(chan *wire.Socket, 1)
+	if !h.send(takeSocket{reply}) {
+		return nil
 	}
 	return <-reply
 }
@@ -112,8 +106,8 @@ func (h *hub) take(name string) idleSocket {
 func (h *hub) discard() { h.send(discardIdle{}) }
 
 // park takes a clean socket back.
-func (h *hub) park(s *wire.Socket, served string, queued time.Time) {
-	if !h.send(parkSocket{idleSocket{s, time.Now(), true, served, queued}}) {
+func (h *hub) park(s *wire.Socket) {
+	if !h.send(parkSocket{s}) {
 		s.Close()
 	}
 }
@@ -128,11 +122,15 @@ func (h *hub) closed() bool {
 	}
 }
 
-// enter notes a lock that is to be closed with the client; it returns false
-// when the client is closed.
-func (h *hub) enter(l *actor.Loop) bool {
-	reply := make(chan bool, 1)
-	return h.send(enterLock{l, reply}) && <-reply
+// enter notes a lock that is to be closed with the client. It returns the lock
+// to be used, which is another one if there is one for the same one-shot calls,
+// and nil when the client is closed.
+func (h *hub) enter(l *actor.Loop, name oneShot) *actor.Loop {
+	reply := make(chan *actor.Loop, 1)
+	if !h.send(enterLock{l, name, reply}) {
+		return nil
+	}
+	return <-reply
 }
 
 func (h *hub) leave(l *actor.Loop) { h.send(leaveLock{l}) }
@@ -155,7 +153,8 @@ type keeper struct {
 	end      context.CancelFunc
 	renaming sync.WaitGroup
 	idle     []idleSocket // the one that was parked last at the end
-	locks    map[*actor.Loop]bool
+	locks    map[*actor.Loop]oneShot
+	shared   map[oneShot]*actor.Loop
 	masters  masters
 	closing  bool
 	orphaned bool
@@ -186,19 +185,19 @@ func (k *keeper) run() {
 func (k *keeper) receive(m any) {
 	switch m := m.(type) {
 	case takeSocket:
-		m.reply <- k.pick(m.name)
+		m.reply <- k.freshest()
 	case parkSocket:
-		k.keep(m.idle)
+		k.keep(idleSocket{m.socket, time.Now(), true})
 	case discardIdle:
 		k.forget(func(*wire.Socket) bool { return true })
 	case namedIdle:
-		k.keep(m.idle)
+		k.keep(idleSocket{m.socket, time.Now(), false})
 	case enterLock:
-		if !k.closing {
-			k.locks[m.loop] = true
-		}
-		m.reply <- !k.closing
+		m.reply <- k.enter(m)
 	case leaveLock:
+		if name := k.locks[m.loop]; k.shared[name] == m.loop {
+			delete(k.shared, name)
+		}
 		delete(k.locks, m.loop)
 	case watchMaster:
 		k.masters.add(m.moved, m.who)
@@ -216,29 +215,35 @@ func (k *keeper) receive(m any) {
 	k.stopped = (k.closing || k.orphaned) && len(k.locks) == 0
 }
 
-// pick takes the socket that served a lock last, or else the one that was used
-// last. One on which the server has said anything, its end above all, is of no
-// use.
-func (k *keeper) pick(name string) idleSocket {
-	for len(k.idle) > 0 {
-		at := len(k.idle) - 1
-		for i := at; i >= 0; i-- {
-			if k.idle[i].served == name {
-				at = i
-				break
-			}
-		}
-		picked := k.idle[at]
-		k.idle = slices.Delete(k.idle, at, at+1)
-		if picked.socket.Quiet() {
-			if picked.served != name {
-				picked.queued = time.Time{}
-			}
-			return picked
-		}
-		picked.socket.Close()
+// enter lets a lock in, or names the one that does the same already.
+func (k *keeper) enter(m enterLock) *actor.Loop {
+	if k.closing {
+		return nil
 	}
-	return idleSocket{}
+	k.locks[m.loop] = m.name
+	if m.name == (oneShot{}) {
+		return m.loop
+	}
+	if other := k.shared[m.name]; other != nil {
+		return other
+	}
+	k.shared[m.name] = m.loop
+	return m.loop
+}
+
+// freshest takes the socket that was used last. One on which the server has
+// said anything, its end above all, is of no use.
+func (k *keeper) freshest() *wire.Socket {
+	for len(k.idle) > 0 {
+		last := len(k.idle) - 1
+		s := k.idle[last].socket
+		k.idle = k.idle[:last]
+		if s.Quiet() {
+			return s
+		}
+		s.Close()
+	}
+	return nil
 }
 
 func (k *keeper) keep(i idleSocket) {
@@ -268,7 +273,7 @@ func (k *keeper) tidy(now time.Time) {
 			i.socket.Close()
 			return true
 		case i.named && idle >= nameLimit:
-			k.renaming.Go(func() { rename(i, k.hub) })
+			k.renaming.Go(func() { rename(i.socket, k.hub) })
 			return true
 		}
 		return false
@@ -276,15 +281,14 @@ func (k *keeper) tidy(now time.Time) {
 }
 
 // rename names an idle socket as one, beside the hub.
-func rename(i idleSocket, h *hub) {
-	s := i.socket
+func rename(s *wire.Socket, h *hub) {
 	if s.Write(wire.AppendHello(nil, nil, wire.IdleName)) != nil {
 		s.Close()
 		return
 	}
 	select {
 	case f := <-s.Frames():
-		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.offer(namedIdle{idleSocket{s, time.Now(), false, i.served, i.queued}}) {
+		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.offer(namedIdle{s}) {
 			return
 		}
 	case <-h.ending.Done():

@@ -65,12 +65,16 @@ func (c *Client) Lease(name string, opts ...LockOption) *Lock {
 	if o.fenced {
 		keys.fence = leaseFence(name)
 	}
-	return newLock(c.started(h, false, actor.StartLease(actor.LeaseConfig{
+	l := &lock{name: name}
+	l.loop = actor.StartLease(actor.LeaseConfig{
 		ID:      newID,
 		Jitter:  rand.Float64,
 		TTL:     o.ttl,
 		Renew:   o.renew,
 		Poll:    o.poll,
 		MaxWait: o.maxWait,
-	}, keys)))
+	}, keys)
+	h.loop = l.loop
+	c.enter(l, oneShot{})
+	return newLock(l)
 }

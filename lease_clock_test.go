@@ -48,6 +48,15 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, b bubble)) {
 	})
 }
 
+// next reads events until one of a kind comes, however long that takes.
+func next[E tether.Event](events <-chan tether.Event) E {
+	for {
+		if e, ok := (<-events).(E); ok {
+			return e
+		}
+	}
+}
+
 // take acquires the lease "l".
 func (b bubble) take(t *testing.T, opts ...tether.LockOption) (*tether.Lock, *tether.Hold) {
 	t.Helper()
@@ -60,11 +69,12 @@ func (b bubble) take(t *testing.T, opts ...tether.LockOption) (*tether.Lock, *te
 func TestALeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, b bubble) {
 		_, h := b.take(t)
+		<-time.After(10 * time.Second)
 		for range 24 * 6 {
 			<-time.After(10 * time.Minute)
 			require.NoError(t, h.Err())
 			require.Equal(t, h.ID(), b.admin.Get(t.Context(), leaseKey).Val())
-			require.Greater(t, b.admin.PTTL(t.Context(), leaseKey).Val(), 39*time.Second)
+			require.Greater(t, b.admin.PTTL(t.Context(), leaseKey).Val(), 49*time.Second)
 		}
 		require.Equal(t, 24*60*3, b.spy.runs("renew"), "three a minute, by default")
 		require.NoError(t, h.Release(t.Context()))
@@ -83,9 +93,9 @@ func TestRenewalsEndWithTheLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, b bubble) {
 				l, h := b.take(t, tether.WithTTL(10*time.Second), tether.WithRenewInterval(time.Second))
-				<-time.After(90 * time.Second)
+				<-time.After(90*time.Second + time.Second/2)
 				runs := b.spy.runs("renew")
-				require.InDelta(t, 90, runs, 1)
+				require.Equal(t, 90, runs)
 				require.NoError(t, end(b, l))
 				require.ErrorIs(t, h.Err(), tether.ErrClosed)
 				require.True(t, b.keyIs(t, "")())
@@ -114,10 +124,9 @@ func TestALeaseIsLostBeforeAnybodyElseCanHaveIt(t *testing.T) {
 		require.Equal(t, tether.Lost, l.State())
 		require.Empty(t, waiting)
 		b.Thaw()
-		require.Greater(t, b.admin.PTTL(t.Context(), leaseKey).Val(), 500*time.Millisecond)
-		failed := await[tether.HealthEvent](t, events)
+		failed := next[tether.HealthEvent](events)
 		for failed.Err == nil {
-			failed = await[tether.HealthEvent](t, events)
+			failed = next[tether.HealthEvent](events)
 		}
 		require.NotErrorIs(t, failed.Err, context.DeadlineExceeded, "no context of the caller's has ended")
 
@@ -139,10 +148,10 @@ func TestARenewalThatFailsIsRepeated(t *testing.T) {
 		for n := 1; n < 30; n++ {
 			b.spy.on("renew", breaks(n))
 			for range n {
-				require.ErrorContains(t, await[tether.HealthEvent](t, events).Err, "closed")
+				require.ErrorContains(t, next[tether.HealthEvent](events).Err, "closed")
 			}
 			failed := time.Now()
-			require.NoError(t, await[tether.HealthEvent](t, events).Err)
+			require.NoError(t, next[tether.HealthEvent](events).Err)
 			require.LessOrEqual(t, time.Since(failed), 1500*time.Millisecond)
 		}
 		require.NoError(t, h.Err())
@@ -176,7 +185,7 @@ func TestAGrantThatComesTooLateIsNotReturned(t *testing.T) {
 		began := time.Now()
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		require.ErrorContains(t, await[tether.AttemptFailedEvent](t, events).Err, "too late")
+		require.ErrorContains(t, next[tether.AttemptFailedEvent](events).Err, "too late")
 		require.Greater(t, time.Since(began), relied(2*time.Second))
 		require.Greater(t, b.admin.PTTL(t.Context(), leaseKey).Val(), 1900*time.Millisecond)
 		require.NoError(t, h.Err())
@@ -292,7 +301,7 @@ func TestAReleaseThatIsNotConfirmed(t *testing.T) {
 		require.ErrorIs(t, h.Err(), tether.ErrReleased)
 		_, err = l.TryAcquire(t.Context())
 		require.NotErrorIs(t, err, tether.ErrHeld, "nobody knows")
-		require.ErrorContains(t, err, "no answer in time")
+		require.ErrorContains(t, err, "timeout")
 		b.Thaw()
 		h, err = l.Acquire(t.Context())
 		require.NoError(t, err)

@@ -58,7 +58,9 @@ func (s *spy) note(script string) func(script string, run func() error) error {
 
 func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
 
 func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {

@@ -2,6 +2,7 @@ package tether
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -110,10 +111,16 @@ func (l *lock) ask(ctx context.Context, in actor.Acquire) error {
 		}
 		return fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
 	case !l.loop.Send(in):
+		if l.once {
+			return errEnded
+		}
 		return ErrClosed
 	}
 	return nil
 }
+
+// errEnded is a one-shot lock that has ended in the same moment.
+var errEnded = errors.New("tether: ended")
 
 // AcquireAsync is [Lock.Acquire] for select loops: it returns at once, and the
 // channel delivers exactly one result. A grant that nobody has received when

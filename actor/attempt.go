@@ -57,10 +57,6 @@ func (m *Machine) attemptWith(fresh bool) {
 // dialed takes the socket.
 func (m *Machine) dialed(in Dialed) {
 	m.link = link{up: true, id: in.ID, wake: m.cfg.WakeChannel(in.ID), warm: !in.Fresh, dial: m.link.dial, trip: m.link.trip}
-	if m.now.Before(in.Queued) && !m.calls[0].Try {
-		m.lineUp(in.Queued)
-		return
-	}
 	m.join()
 }
 
@@ -169,7 +165,7 @@ func (m *Machine) grant() {
 		return
 	}
 	m.claim()
-	m.link.loseTurn()
+	m.link.placed = false
 	m.phase, m.state = holding, Held
 	m.hold = hold{id: m.link.id, since: m.now, token: m.probe.token, check: m.now.Add(m.cfg.Health)}
 	if m.cfg.SelfCheck > 0 {

@@ -8,6 +8,7 @@ import (
 // waiting is a call that has not been answered.
 type waiting struct {
 	Acquire
+	since time.Time
 	limit time.Time // zero for none
 }
 

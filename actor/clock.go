@@ -57,14 +57,10 @@ func (m *Machine) replyDue() time.Time {
 
 // sleepDue is when a sleeper wakes up, or has waited too long for its look.
 func (m *Machine) sleepDue() time.Time {
-	switch {
-	case m.serve.asked.IsZero():
+	if m.serve.asked.IsZero() {
 		return m.serve.wake
-	case m.link.doubtful():
-		return m.serve.asked.Add(min(m.cfg.Reply, warmLimit))
-	default:
-		return m.serve.asked.Add(m.cfg.Reply)
 	}
+	return m.serve.asked.Add(m.cfg.Reply)
 }
 
 // probeDue is when a probe wants to recount, or gives up.

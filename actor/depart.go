@@ -41,7 +41,7 @@ func (m *Machine) depart(d departure) {
 	d.passes = d.ended || m.chief
 	d.stays = d.look || m.link.find(m.link.wake) != nil
 	if d.last() {
-		d.stays = d.ended && !m.orphan && !m.closing && len(m.queue) > 0
+		d.stays = d.ended && !m.closing && len(m.queue) > 0
 	}
 	if !d.stays {
 		m.link.placed = false // deaf, it would miss its turn
@@ -81,9 +81,7 @@ func (m *Machine) handOver() {
 			break
 		}
 		q := append(m.queue[:min(len(m.queue), protocol.MaxLuggage-1)], protocol.Waiter{ID: m.link.id, Want: m.want()})
-		if m.link.placed = d.stays; !d.stays {
-			m.link.queued = m.now.Add(m.cfg.Poll)
-		}
+		m.link.placed = d.stays
 		m.wake(q, false)
 	case d.passes, d.last() && m.serve.woken:
 		m.pass(m.queue)
@@ -99,8 +97,7 @@ func (m *Machine) forsake() {
 	if !m.leave.stays {
 		return
 	}
-	m.leave.stays = false
-	m.link.loseTurn()
+	m.leave.stays, m.link.placed = false, false
 	if list := m.unsubscribes(func(string) bool { return false }); len(list) > 0 {
 		m.send(list...)
 	}

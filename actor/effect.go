@@ -24,9 +24,8 @@ type (
 	Send struct{ Commands []Command }
 	// Drop closes the socket.
 	Drop struct{}
-	// Park hands the clean socket back for others to use. Queued is the time
-	// until which its id has a place in the queue of the lock.
-	Park struct{ Queued time.Time }
+	// Park hands the clean socket back for others to use.
+	Park struct{}
 	// Stop ends the loop. Nothing follows it.
 	Stop struct{}
 )

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tetherlock/tether/protocol"
 )
@@ -136,7 +135,7 @@ func (l *lock) perform(e Effect) {
 		}
 		l.conn = nil
 	case Park:
-		l.park(e)
+		l.park()
 	case Stop:
 		l.stop()
 	default:
@@ -258,7 +257,7 @@ func (l *lock) startDial(d Dial) {
 	}
 	c := idle[len(idle)-1]
 	c.parked, c.owner = false, l.num
-	l.attach(c, false, c.queued)
+	l.attach(c, false)
 }
 
 // connect is the end of a dial.
@@ -267,13 +266,13 @@ func (l *lock) connect() {
 	if mutant(idKeptAcrossDials) {
 		id = fmt.Sprintf("%08x", l.num) + idTail
 	}
-	l.attach(l.w.dialTo(l.num, id, ""), true, time.Time{})
+	l.attach(l.w.dialTo(l.num, id, ""), true)
 }
 
-func (l *lock) attach(c *conn, fresh bool, queued time.Time) {
+func (l *lock) attach(c *conn, fresh bool) {
 	dial := l.dial
 	l.dial, l.conn = 0, c
-	l.feed(Dialed{Dial: dial, ID: c.id, Fresh: fresh, Queued: queued})
+	l.feed(Dialed{Dial: dial, ID: c.id, Fresh: fresh})
 }
 
 // part breaks the link on this side only: the server does not notice, and goes
@@ -285,7 +284,7 @@ func (l *lock) part() {
 	l.feed(Disconnected{Err: errors.New("timeout")})
 }
 
-func (l *lock) park(e Park) {
+func (l *lock) park() {
 	c := l.conn
 	if l.conn = nil; c == nil {
 		l.w.fail("lock %d parks no socket", l.num)
@@ -293,7 +292,7 @@ func (l *lock) park(e Park) {
 	if len(c.in) > 0 || len(c.subs) > 0 || slices.ContainsFunc(c.out, func(g got) bool { _, ended := g.frame.(Disconnected); return !ended }) {
 		l.w.fail("lock %d parks a socket that is not clean: %s", l.num, clean(*c))
 	}
-	c.owner, c.parked, c.pool, c.queued = nobody, true, l.pool, e.Queued
+	c.owner, c.parked, c.pool = nobody, true, l.pool
 }
 
 // stop is the end of the machine. Another one takes its place.
@@ -329,11 +328,28 @@ func (l *lock) take(c *conn, g got) {
 	case Probed:
 		l.decided = g.serial
 	}
-	if in, ok := g.frame.(Probed); ok && in.Token != 0 && mutant(tokenElsewhere) {
-		in.Token = l.w.draw()
-		g.frame = in
+	if mutant(tokenElsewhere) {
+		g.frame = l.w.redrawn(g.frame)
 	}
 	l.feed(g.frame)
+}
+
+// redrawn is a reply whose token was drawn later, on a connection of its own.
+func (w *model) redrawn(in Input) Input {
+	switch reply := in.(type) {
+	case Counted:
+		if reply.Token != 0 {
+			reply.Token = w.draw()
+		}
+		return reply
+	case Probed:
+		if reply.Token != 0 {
+			reply.Token = w.draw()
+		}
+		return reply
+	default:
+		return in
+	}
 }
 
 // revive subscribes anew what was killed, and tells the machine nothing.

@@ -9,16 +9,16 @@ const (
 )
 
 var mutations = []mutation{
-	{name: countAndPingApart},
+	{name: countAndPingApart, by: "TestSmallWorlds/4.[12]"},
 	{name: idKeptAcrossDials},
-	{name: tokenElsewhere},
+	{name: tokenElsewhere, by: "TestSmallWorlds/fenced"},
 	{name: silentRevival},
 	{
 		name: "grant without confirm", file: "actor/probe.go",
 		old: "\t\tm.win()\n\t\tm.ask(confirming)\n", new: "\t\tm.win()\n\t\tm.grant()\n",
 	},
 	{
-		name: "confirm before promote", file: "actor/probe.go",
+		name: "confirm before promote", by: "TestSmallWorlds/4.1", file: "actor/probe.go",
 		old: "\t\tm.mode = protocol.Exclusive\n\t\tm.win()\n", new: "\t\tm.win()\n",
 	},
 	{
@@ -44,7 +44,7 @@ var mutations = []mutation{
 		new: "func(o protocol.Record) bool { return o.ID == r.ID }); i >= len(m.probe.records) {",
 	},
 	{
-		name: "a record with an old mode", file: "actor/probe.go",
+		name: "a record with an old mode", by: "TestSmallWorlds/4.1", file: "actor/probe.go",
 		old: "\t\t\tm.claim()\n", new: "",
 	},
 	{
@@ -52,12 +52,8 @@ var mutations = []mutation{
 		old: "case 1+len(p.records) < p.n:", new: "case p.n < 0:",
 	},
 	{
-		name: "a higher 4.1 pending ignored", file: "protocol/confirm.go",
+		name: "a higher 4.1 pending ignored", by: "TestSmallWorlds/4.1", file: "protocol/confirm.go",
 		old: "\tcase r.predates():\n\t\t// Though", new: "\tcase false:\n\t\t// Though",
-	},
-	{
-		name: "a lower pending ignored", file: "protocol/confirm.go",
-		old: "\tcase lower:\n", new: "\tcase false:\n",
 	},
 	{
 		name: "prefix reap", file: "wire/clients.go",
@@ -76,14 +72,6 @@ var mutations = []mutation{
 		old: "func(c Connection) bool { return c.ID == m.link.id })", new: "func(c Connection) bool { return false })",
 	},
 	{
-		name: "a legacy participant reaped for another", file: "actor/roll.go",
-		old: "\t\treturn !r.legacy\n", new: "\t\treturn true\n",
-	},
-	{
-		name: "the silence counted from the sending", file: "actor/roll.go",
-		old: "\t\tr.last = m.now\n", new: "\t\tr.last = m.probe.sent\n",
-	},
-	{
 		name: "an untold loss", file: "actor/link.go",
 		old: "\t\tm.lose(err)\n", new: "",
 	},
@@ -96,7 +84,7 @@ var mutations = []mutation{
 		old: "\t\tm.pass(slices.Clone(w.Queue))\n", new: "",
 	},
 	{
-		name: "a releaser that races its queue", file: "actor/machine.go",
+		name: "a releaser that races its queue", by: "TestTurns", file: "actor/machine.go",
 		old: "\tif m.link.placed && !m.calls[0].Try {\n", new: "\tif false {\n",
 	},
 	{
@@ -105,7 +93,7 @@ var mutations = []mutation{
 		new: "\tcase d.passes, d.last() && m.serve.woken:\n",
 	},
 	{
-		name: "a joining reader ignored", file: "protocol/elect.go",
+		name: "a joining reader ignored", by: "TestSmallWorlds/reader", file: "protocol/elect.go",
 		old: "case r.Mode == Shared:\n", new: "case r.Mode == Shared && !r.Joining:\n",
 		also: &mutation{
 			file: "protocol/confirm.go",

@@ -3,6 +3,6 @@
 package actor
 
 const (
-	randomSteps = 1_000_000
+	randomSteps = 2_000_000
 	raceEnabled = false
 )

@@ -54,7 +54,6 @@ type conn struct {
 	parked   bool // idle, in the hands of a client
 	pool     int
 	stranger bool // subscribed to something else
-	queued   time.Time
 }
 
 const nobody = -1

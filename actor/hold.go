@@ -16,8 +16,11 @@ type hold struct {
 	checks []check   // under way
 	self   selfCheck
 	guests guests
-	ending bool // given back or closed, on its way off the channel
-	loss   error
+	// strangers have asked who do not say whether they wait: peers of other
+	// kinds, which nobody wakes.
+	strangers bool
+	ending    bool // given back or closed, on its way off the channel
+	loss      error
 }
 
 // check is a question whether the hold still stands: a health check, or a
@@ -118,8 +121,21 @@ func (m *Machine) release(in Release) {
 		m.do(Released{Hold: in.Hold})
 		return
 	}
+	if m.inherits() {
+		m.leaveOthers(in.Hold)
+		m.do(Released{Hold: in.Hold})
+		m.hold.since, m.hold.strangers = m.now, false
+		m.admit(0, m.now.Sub(m.calls[0].since))
+		return
+	}
 	m.endHold(nil)
 	m.depart(departure{within: leaveLimit})
+}
+
+// inherits says whether the next call of this lock takes the hold over where it
+// stands, as nobody else is known to wait. A token cannot be handed on.
+func (m *Machine) inherits() bool {
+	return len(m.calls) > 0 && len(m.queue) == 0 && !m.hold.strangers && !m.cfg.Shared && !m.cfg.Fenced
 }
 
 // abandon closes the socket of a release that nobody waits for: the lock must

@@ -53,14 +53,11 @@ type (
 // Inputs from the socket and the clock.
 type (
 	// Dialed says that the socket which Dial asked for is there. Fresh means
-	// that nothing has been written to it yet. Queued is the time until which
-	// its id has a place in the queue of the lock, the zero time if it has
-	// none.
+	// that nothing has been written to it yet.
 	Dialed struct {
-		Dial   int
-		ID     string
-		Fresh  bool
-		Queued time.Time
+		Dial  int
+		ID    string
+		Fresh bool
 	}
 	// DialFailed says that there will be no socket.
 	DialFailed struct {

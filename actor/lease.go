@@ -153,7 +153,7 @@ func (l *Lease) acquire(in Acquire) {
 	case in.Try && (l.holds() || len(l.calls) > 0):
 		l.do(Refuse{in.Call, l.refusal(Contended, nil)})
 	default:
-		l.calls = append(l.calls, waiting{in, limit(l.now, in, l.cfg.MaxWait, leaseTryLimit)})
+		l.calls = append(l.calls, waiting{in, l.now, limit(l.now, in, l.cfg.MaxWait, leaseTryLimit)})
 		switch {
 		case l.phase == leaseResting:
 			l.begin()

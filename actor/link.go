@@ -22,10 +22,9 @@ type link struct {
 	dial  int              // number of the last Dial
 	until time.Time
 	trip  time.Duration // of the last attempt's first round
-	// The id was put at the tail of a queue when it left: placed, if it still
-	// listens for its wake, or at least until queued.
+	// placed says that the id was put at the tail of a queue when it left, and
+	// that it listens for its wake.
 	placed bool
-	queued time.Time
 }
 
 type subscription struct {
@@ -37,9 +36,6 @@ type subscription struct {
 // clean says whether the socket could be anybody's: every reply is in, every
 // unsubscribe confirmed, nothing subscribed.
 func (l *link) clean() bool { return l.up && l.owed == 0 && len(l.subs) == 0 }
-
-// loseTurn gives up the place in a queue, which was used, or passed on.
-func (l *link) loseTurn() { l.placed, l.queued = false, time.Time{} }
 
 // settled says whether the server owes nothing, and every subscription stands.
 func (l *link) settled() bool {
@@ -174,7 +170,7 @@ func (m *Machine) replied(in Input) {
 		m.listening(in.Counts)
 	case Waked:
 		if m.waked(); in.N == 0 {
-			m.link.loseTurn() // nobody waits
+			m.link.placed = false // nobody waits
 		}
 	case Listed:
 		m.listed(in)
@@ -299,6 +295,6 @@ func (m *Machine) putAway() {
 		m.drop()
 		return
 	}
-	m.do(Park{Queued: m.link.queued})
+	m.do(Park{})
 	m.link = link{dial: m.link.dial, trip: m.link.trip}
 }

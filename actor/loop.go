@@ -24,16 +24,15 @@ type Host interface {
 // Sockets is where a presence lock has its socket from.
 type Sockets interface {
 	Host
-	// Idle returns a clean idle socket, or nil, and until when its id has a
-	// place in the lock's queue. Discard closes all idle sockets.
-	Idle() (*wire.Socket, time.Time)
+	// Idle returns a clean idle socket, or nil. Discard closes all that there
+	// are.
+	Idle() *wire.Socket
 	Discard()
 	// Dial returns a new socket. It is called beside the loop and may block
 	// until the context ends, or longer.
 	Dial(ctx context.Context) (*wire.Socket, error)
-	// Park takes a clean socket back, whose id has a place in the lock's
-	// queue until a time.
-	Park(s *wire.Socket, queued time.Time)
+	// Park takes a clean socket back.
+	Park(s *wire.Socket)
 	// Watch reports on moved, without blocking, when new connections reach
 	// another master than the socket at addr. Unwatch ends that.
 	Watch(addr string, moved chan<- error)
@@ -300,14 +299,14 @@ func (r *runner) arrived(d dialResult) {
 		r.feed(DialFailed{Dial: d.dial, Err: d.err})
 		return
 	}
-	r.attach(d.dial, d.socket, time.Time{})
+	r.attach(d.dial, d.socket)
 }
 
-func (r *runner) attach(dial int, s *wire.Socket, queued time.Time) {
+func (r *runner) attach(dial int, s *wire.Socket) {
 	r.socket = s
 	r.names = names{r.cfg.Channel, r.cfg.Waiters, r.cfg.WakeChannel(s.ID)}
 	r.sockets.Watch(s.RemoteAddr(), r.moved)
-	r.feed(Dialed{Dial: dial, ID: s.ID, Fresh: s.Fresh(), Queued: queued})
+	r.feed(Dialed{Dial: dial, ID: s.ID, Fresh: s.Fresh()})
 }
 
 // feed gives the machine an input, and what comes of its effects, in order.
@@ -339,7 +338,7 @@ func (r *runner) perform(e Effect) {
 	case Drop:
 		r.drop()
 	case Park:
-		r.park(e.Queued)
+		r.park()
 	case Stop:
 		r.ended = true
 	case Run:
@@ -360,14 +359,14 @@ func (r *runner) tell(e Effect) {
 
 // park hands the socket back, unless more has come on it than anybody waits
 // for.
-func (r *runner) park(queued time.Time) {
+func (r *runner) park() {
 	if r.more {
 		r.drop()
 		return
 	}
 	s := r.socket
 	r.detach()
-	r.sockets.Park(s, queued)
+	r.sockets.Park(s)
 }
 
 // startDial takes an idle socket or dials beside the loop: some diallers
@@ -375,8 +374,8 @@ func (r *runner) park(queued time.Time) {
 func (r *runner) startDial(d Dial) {
 	if d.Fresh {
 		r.sockets.Discard()
-	} else if s, queued := r.sockets.Idle(); s != nil {
-		r.attach(d.Dial, s, queued)
+	} else if s := r.sockets.Idle(); s != nil {
+		r.attach(d.Dial, s)
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())

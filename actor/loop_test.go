@@ -92,7 +92,7 @@ func (w *world) start() *Loop {
 	}, w)
 }
 
-func (w *world) Idle() (*wire.Socket, time.Time) { return nil, time.Time{} }
+func (w *world) Idle() *wire.Socket { return nil }
 
 func (w *world) Discard() {}
 
@@ -112,7 +112,7 @@ func (w *world) Dial(ctx context.Context) (*wire.Socket, error) {
 	}
 }
 
-func (w *world) Park(s *wire.Socket, _ time.Time)   { w.parked <- s }
+func (w *world) Park(s *wire.Socket)                { w.parked <- s }
 func (w *world) Watch(_ string, moved chan<- error) { w.moved <- moved }
 func (w *world) Unwatch(chan<- error)               {}
 func (w *world) Handle(m any, s State)              { m.(chan State) <- s }

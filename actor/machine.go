@@ -169,7 +169,6 @@ type service struct {
 	wake    time.Time // when sleeping or elected ends
 	look    bool      // waking up begins with a count
 	asked   time.Time // when the count was sent; zero when none is out
-	polite  time.Time // until then others that sleep go first
 	slept   bool
 	woken   bool // it carries a wake, and the queue with it
 	handed  bool // whoever is in the way has the queue
@@ -250,7 +249,7 @@ func (m *Machine) acquire(in Acquire) {
 	case in.Try && (m.phase == holding || len(m.calls) > 0 || m.hold.ending):
 		m.do(Refuse{in.Call, m.refusal(Contended, nil)})
 	default:
-		m.calls = append(m.calls, waiting{in, limit(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
+		m.calls = append(m.calls, waiting{in, m.now, limit(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
 		switch m.phase {
 		case resting:
 			m.begin()
@@ -299,9 +298,11 @@ func (m *Machine) rest() {
 		m.stop()
 	case len(m.calls) > 0:
 		m.begin()
-	case m.orphan:
+	case m.orphan && !m.link.placed:
 		m.stop()
 	default:
+		// With a place in the queue it is worth while to wait for the next
+		// call a little, also for a lock that nobody has a handle of.
 		if m.state == Acquiring {
 			m.state = Idle
 		}
@@ -335,7 +336,7 @@ func (m *Machine) refuse(r Refusal) {
 // tidy puts the socket away before the last caller is answered: whoever asks
 // for the lock again right then is to find it.
 func (m *Machine) tidy() {
-	if m.orphan && len(m.calls) == 0 {
+	if m.orphan && len(m.calls) == 0 && !m.link.placed {
 		m.putAway()
 	}
 }

@@ -86,6 +86,7 @@ func (m *Machine) reply(p protocol.Ping) {
 	if m.roll.calls > 0 && p.ID != "" {
 		m.roll.heard(protocol.Record{ID: p.ID}) // who asks is not silent
 	}
+	m.hold.strangers = m.hold.strangers || p.ID == ""
 	place := m.remember(p)
 	m.send(Command{Op: Answer, Channel: p.Response, Record: m.record(place), Queue: m.carried()})
 	switch {

@@ -44,11 +44,11 @@ func (m *Machine) follow(last protocol.Queue) {
 // question is what a ping says about the lock itself. A try does not wait, so
 // there is nothing to remember of it.
 func (m *Machine) question(response string) protocol.Ping {
-	p := protocol.Ping{Response: response}
+	p := protocol.Ping{Response: response, ID: m.link.id}
 	if m.calls[0].Try {
 		return p
 	}
-	p.ID, p.Want = m.link.id, m.want()
+	p.Want = m.want()
 	if p.First = m.chief || m.serve.woken; p.First && !m.serve.handed {
 		p.Queue = m.queue.Luggage()
 	}
@@ -76,7 +76,7 @@ func (m *Machine) woken(w protocol.Wake) {
 	case m.phase == holding:
 		m.precede(w.Queue)
 	case m.phase == resting, m.phase == leaving && m.leave.last():
-		m.link.loseTurn()
+		m.link.placed = false
 		m.pass(slices.Clone(w.Queue))
 	default:
 		m.precede(w.Queue)

@@ -11,16 +11,6 @@ func (m *Machine) sleep(pause time.Duration, look bool) {
 	m.serve.asked = time.Time{}
 }
 
-// lineUp is how a call begins on a socket whose id is queued: whoever was
-// woken instead of it has yet to read so, and would find the lock taken each
-// time. The name comes off first, for it is subscribed and not on the channel.
-func (m *Machine) lineUp(until time.Time) {
-	m.sleep(0, true)
-	m.serve.polite = until
-	m.send(Command{Op: Hello, Naming: IdleName}, Command{Op: Subscribe, Channel: m.link.wake})
-	m.look()
-}
-
 // look counts who is on the channel and who sleeps, the lock itself included.
 func (m *Machine) look() {
 	m.serve.asked = m.now
@@ -33,7 +23,7 @@ func (m *Machine) look() {
 // awake ends a sleep: with a look at the channel, or with an attempt.
 func (m *Machine) awake() {
 	m.serve.looks++
-	if !m.serve.look || !m.link.up || m.serve.looks%looks == 0 && m.serve.polite.IsZero() {
+	if !m.serve.look || !m.link.up || m.serve.looks%looks == 0 {
 		m.attempt()
 		return
 	}
@@ -46,30 +36,18 @@ func (m *Machine) looked(in Looked) {
 		return // it was woken meanwhile
 	}
 	m.serve.asked = time.Time{}
-	polite := m.now.Before(m.serve.polite)
-	switch {
-	case in.N == 0 && polite && in.Sleepers > 1:
-		// One of them is on its way.
-		m.serve.wake = m.now.Add(m.quick())
-	case in.N == 0, !m.serve.polite.IsZero():
-		// With somebody there, the attempt finds out whether that one knows
-		// of this lock.
-		m.serve.polite = time.Time{}
+	if in.N == 0 {
 		m.attempt()
-	default:
-		m.serve.wake = m.now.Add(m.pollPause(in.Sleepers))
+		return
 	}
+	m.serve.wake = m.now.Add(m.pollPause(in.Sleepers))
 }
 
 // sleepTick is the end of a pause, or of the patience for a look's answer.
 func (m *Machine) sleepTick() {
-	switch {
-	case m.serve.asked.IsZero():
+	if m.serve.asked.IsZero() {
 		m.awake()
-	case m.link.doubtful():
-		m.drop()
-		m.attemptWith(true)
-	default:
-		m.fail(late(Look))
+		return
 	}
+	m.fail(late(Look))
 }

@@ -273,11 +273,7 @@ func (p *player) input(words []string) Input {
 	case "orphan":
 		return Orphan{}
 	case "dialed":
-		in := Dialed{Dial: p.m.link.dial, ID: arg(2), Fresh: arg(1) == "fresh"}
-		if d := setting[time.Duration](p.t, words, "queued"); d > 0 {
-			in.Queued = p.now.Add(d)
-		}
-		return in
+		return Dialed{Dial: p.m.link.dial, ID: arg(2), Fresh: arg(1) == "fresh"}
 	case "dial-failed":
 		return DialFailed{Dial: p.m.link.dial, Err: errors.New(rest(1))}
 	case "disconnected":
@@ -383,11 +379,14 @@ func (p *player) want(letter string) protocol.Mode {
 	return protocol.Exclusive
 }
 
-// ping reads "<response> [from <id> x|s] [first <queue>]".
+// ping reads "<response> [from <id> [x|s [first <queue>]]]".
 func (p *player) ping(words []string) protocol.Ping {
 	ping := protocol.Ping{Response: words[0]}
+	if len(words) >= 3 && words[1] == "from" {
+		ping.ID = words[2]
+	}
 	if len(words) >= 4 && words[1] == "from" {
-		ping.ID, ping.Want = words[2], p.want(words[3])
+		ping.Want = p.want(words[3])
 	}
 	if i := slices.Index(words, "first"); i > 0 {
 		ping.First, ping.Queue = true, p.queue(strings.Join(words[i+1:], ""))
@@ -460,9 +459,6 @@ func describe(e Effect) []string {
 	case Drop:
 		return []string{"close the socket"}
 	case Park:
-		if !e.Queued.IsZero() {
-			return []string{"park the socket, queued"}
-		}
 		return []string{"park the socket"}
 	case Stop:
 		return []string{"stop"}
