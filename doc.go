@@ -136,6 +136,13 @@
 // waiter has one connection, which counts towards the server's maxclients.
 // Pub/sub knows no databases: the same name is the same lock in all of them.
 //
+// # Leases
+//
+// [Client.Lease] makes a lock of another kind, for places where a presence lock
+// cannot be: a key with an expiry, renewed while it is held. It has the same
+// handle. What is said above about connections, queues and reaping is not about
+// it.
+//
 // # Testing
 //
 // Package tethertest has an in-process server for tests of programs that use

@@ -46,7 +46,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 		}
 		return err
 	}))
-	for _, file := range []string{"README.md", "CONTRIBUTING.md"} {
+	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/interop.md"} {
 		named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`).FindAllString(read(t, file), -1)
 		require.NotEmpty(t, named, file)
 		missing := slices.DeleteFunc(named, func(name string) bool { return exists[name] })
