@@ -39,7 +39,7 @@ var mutations = []mutation{
 		old: "\tcase m.probe.skip > 0:\n\t\tm.probe.skip--\n", new: "",
 	},
 	{
-		name: "a reply counted twice", file: "actor/probe.go",
+		name: "a reply counted twice", by: "TestTranscripts", file: "actor/probe.go",
 		old: "func(o protocol.Record) bool { return o.ID == r.ID }); i >= 0 {",
 		new: "func(o protocol.Record) bool { return o.ID == r.ID }); i >= len(m.probe.records) {",
 	},

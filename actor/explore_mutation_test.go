@@ -33,8 +33,8 @@ func TestMutations(t *testing.T) {
 	if os.Getenv(mutantVariable) != "" {
 		t.Skip("this is the test of a mutant")
 	}
-	if testing.Short() {
-		t.Skip("every mutant is compiled")
+	if testing.Short() || raceEnabled {
+		t.Skip("every mutant is compiled, without the race detector; CI does it in a step of its own")
 	}
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
