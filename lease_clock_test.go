@@ -41,7 +41,7 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, b bubble)) {
 		require.NoError(t, err)
 		_, err = h.Owned(t.Context())
 		require.NoError(t, err)
-		<-time.After(20 * time.Second)
+		<-time.After(21 * time.Second) // renewed
 		require.NoError(t, h.Release(t.Context()))
 		require.NoError(t, warm.Close())
 		test(t, b)

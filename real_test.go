@@ -266,6 +266,10 @@ func TestFrozenHolderIsReaped(t *testing.T) {
 			require.NoError(t, err)
 
 			require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
+			var status syscall.WaitStatus // it may answer until it has stopped
+			_, err = syscall.Wait4(holder.Process.Pid, &status, syscall.WUNTRACED, nil)
+			require.NoError(t, err)
+			require.True(t, status.Stopped())
 			l := clientOf(t, redis.NewClient(s.Options())).Lock("frozen", tether.Fenced(), tether.WithUnavailableTimeout(unavailable))
 			began := time.Now()
 			h, err := ask(l, t.Context())
@@ -286,7 +290,7 @@ func TestFrozenHolderIsReaped(t *testing.T) {
 			require.NoError(t, h.Release(t.Context()))
 			t.Logf("taken %v after it was asked for, told %v after it woke up", took, told)
 			require.GreaterOrEqual(t, took, unavailable)
-			require.Less(t, took, 2*unavailable)
+			require.Less(t, took, unavailable+time.Second) // the machine may be busy
 			require.Less(t, told, 250*time.Millisecond)
 		})
 	}

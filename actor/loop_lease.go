@@ -7,8 +7,12 @@ import "context"
 // more is undone.
 func (r *runner) startRun(e Run) {
 	keys, outcomes, done := r.keys, r.outcomes, r.done
+	ctx := context.Background()
+	if e.Op != DropKey { // which is of use even then
+		ctx = lifetime{ctx, done}
+	}
 	go func() {
-		reply, err := keys.Run(context.Background(), e)
+		reply, err := keys.Run(ctx, e)
 		select {
 		case outcomes <- Ran{Num: e.Num, Reply: reply, Err: err}:
 		case <-done:
@@ -17,6 +21,23 @@ func (r *runner) startRun(e Run) {
 			}
 		}
 	}()
+}
+
+// lifetime is a context that ends with a lock.
+type lifetime struct {
+	context.Context
+	done <-chan struct{}
+}
+
+func (l lifetime) Done() <-chan struct{} { return l.done }
+
+func (l lifetime) Err() error {
+	select {
+	case <-l.done:
+		return context.Canceled
+	default:
+		return nil
+	}
 }
 
 // listen begins or ends to listen for releases.
