@@ -124,16 +124,15 @@ func TestALeaseIsLostBeforeAnybodyElseCanHaveIt(t *testing.T) {
 		require.Equal(t, tether.Lost, l.State())
 		require.Empty(t, waiting)
 		b.Thaw()
+		synctest.Wait()
+		require.NotEqual(t, h.ID(), b.admin.Get(t.Context(), leaseKey).Val(), "what was left of it is taken away")
 		failed := next[tether.HealthEvent](events)
 		for failed.Err == nil {
 			failed = next[tether.HealthEvent](events)
 		}
 		require.NotErrorIs(t, failed.Err, context.DeadlineExceeded, "no context of the caller's has ended")
-
-		// What may be left of it is taken away, so nobody has to wait for long.
 		r := <-waiting
 		require.NoError(t, r.Err)
-		require.Less(t, time.Since(began), 40*time.Second+time.Minute)
 		require.ErrorIs(t, h.Release(t.Context()), h.Err())
 		require.NoError(t, r.Hold.Err())
 		require.NoError(t, r.Hold.Release(t.Context()))
