@@ -165,16 +165,23 @@ func (k *keeper) run() {
 	defer close(k.done)
 	timer := time.NewTimer(idleLimit)
 	defer timer.Stop()
+	armed := time.Now().Add(idleLimit)
 	for !k.stopped {
 		select {
 		case m := <-k.inbox:
 			k.receive(m)
 		case <-timer.C:
+			armed = time.Time{}
 		}
 		now := time.Now()
 		k.tidy(now)
 		k.masters.look(now, k.hub)
-		timer.Reset(k.next(now))
+		// One that is too early is left alone: most messages change nothing
+		// about what is due next.
+		if due := now.Add(k.next(now)); armed.IsZero() || due.Before(armed) {
+			armed = due
+			timer.Reset(due.Sub(now))
+		}
 	}
 	k.end()
 	k.forget(func(*wire.Socket) bool { return true })
