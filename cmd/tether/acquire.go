@@ -21,14 +21,17 @@ var ends = map[os.Signal]bool{syscall.SIGINT: true, syscall.SIGTERM: true, sysca
 
 // acquire takes the lock as --wait says.
 func (j *job) acquire(ctx context.Context, locks *tether.Client) (*tether.Hold, error) {
-	lock := locks.Lock(j.name, j.options()...)
+	lock := j.lock.open(locks, j.name, j.options())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	events := lock.Events()
 	results := make(chan tether.Result, 1)
 	go func() {
 		h, err := j.call(ctx, lock)
-		results <- tether.Result{Hold: h, Err: j.located(ctx, locks, err)}
+		if !j.lock.lease {
+			err = j.located(ctx, locks, err)
+		}
+		results <- tether.Result{Hold: h, Err: err}
 	}()
 	w := waiting{job: j, cancel: cancel}
 	for {

@@ -48,7 +48,18 @@
 // --shared and --fenced exclude each other. All who take a lock with --fenced
 // must name the same Redis database.
 //
+// With --lease the lock is another one: a key of that name with an expiry (--ttl),
+// which is renewed (--renew-interval) for as long as the command runs. It
+// excludes leases of tether and locks of redis-py, and no lock that is taken
+// without --lease. A crash leaves it taken until it expires; a broken connection
+// is no loss as long as a renewal gets through. --shared, --label, --self-check
+// and --unavailable-timeout are not for leases.
+//
 // # How long two commands can overlap
+//
+// A lease is lost before anybody else can have it, and the overlap is what the
+// command takes to end, the grace at most. The rest of this section is about
+// other locks.
 //
 // A lock that is lost is free at once, and a waiting tether run has it within
 // 0.15 s, or a little more on a loaded machine; --poll-interval sets that. The

@@ -15,16 +15,20 @@ import (
 
 // lockFlags say how the lock is taken.
 type lockFlags struct {
-	shared, fenced               bool
+	shared, fenced, lease        bool
 	label                        string
 	unavailable, poll, selfCheck time.Duration
+	ttl, renew                   time.Duration
 	given                        func(flag string) bool
 }
 
 // asFlags rewords what the library says about its options.
 var asFlags = strings.NewReplacer(
 	"Shared and Fenced", "--shared and --fenced",
+	"Shared is", "--shared is",
 	"WithLabel", "--label",
+	"WithTTL", "--ttl",
+	"WithRenewInterval", "--renew-interval",
 	"WithMaxWait", "--wait",
 	"WithUnavailableTimeout", "--unavailable-timeout",
 	"WithPollInterval", "--poll-interval",
@@ -39,11 +43,32 @@ func (f *lockFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.unavailable, "unavailable-timeout", 0, "how long others may be silent before they are cut off (default 1s)")
 	c.Flags().DurationVar(&f.poll, "poll-interval", 0, "time between two looks at a lock that is waited for (default 100ms)")
 	c.Flags().DurationVar(&f.selfCheck, "self-check", 0, "time between two pings to oneself through the lock (default none)")
+	c.Flags().BoolVar(&f.lease, "lease", false, "take a lease: a key with an expiry that is renewed, NAME itself")
+	c.Flags().DurationVar(&f.ttl, "ttl", 0, "how long the key of a lease lives without a renewal (default 1m0s)")
+	c.Flags().DurationVar(&f.renew, "renew-interval", 0, "time between two renewals of a lease (default a third of the TTL)")
+}
+
+// check finds flags that need another one.
+func (f *lockFlags) check() error {
+	for _, flag := range []string{"ttl", "renew-interval"} {
+		if f.given(flag) && !f.lease {
+			return usage("--%s is for leases: add --lease, or leave it out", flag)
+		}
+	}
+	return nil
+}
+
+// open makes the lock.
+func (f *lockFlags) open(locks *tether.Client, name string, opts []tether.LockOption) *tether.Lock {
+	if f.lease {
+		return locks.Lease(name, opts...)
+	}
+	return locks.Lock(name, opts...)
 }
 
 func (f *lockFlags) options() []tether.LockOption {
 	label := f.label
-	if !f.given("label") {
+	if !f.given("label") && !f.lease {
 		label = process()
 	}
 	opts := []tether.LockOption{tether.WithLabel(label)}
@@ -60,6 +85,8 @@ func (f *lockFlags) options() []tether.LockOption {
 		{"unavailable-timeout", tether.WithUnavailableTimeout(f.unavailable)},
 		{"poll-interval", tether.WithPollInterval(f.poll)},
 		{"self-check", tether.WithSelfCheck(f.selfCheck)},
+		{"ttl", tether.WithTTL(f.ttl)},
+		{"renew-interval", tether.WithRenewInterval(f.renew)},
 	} {
 		if f.given(o.flag) {
 			opts = append(opts, o.option)

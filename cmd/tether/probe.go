@@ -34,23 +34,25 @@ type participant struct {
 	Label   string `json:"label,omitempty"`
 	Address string `json:"address,omitempty"`
 	HeldMS  int64  `json:"held_ms,omitempty"`
+	TTLMS   int64  `json:"ttl_ms,omitempty"`
 }
 
 func probeCommand() *cobra.Command {
 	var server serverFlag
-	var asJSON bool
+	var asJSON, lease bool
 	c := &cobra.Command{
 		Use:   "probe NAME",
 		Short: "Tell who holds a lock; changes nothing",
 		Long: `Asks all who take part in the lock NAME who they are: whoever holds it (exclusive
 or shared), and whoever is just about to (pending). It changes nothing, and the
-answer may be outdated when you read it.
+answer may be outdated when you read it. With --lease it asks who holds the lease
+of that name, and when its key expires unless it is renewed.
 
 Exit codes: 0 when everybody has answered, whether somebody holds the lock or
 not; 64 wrong usage; 69 when Redis can't be reached or somebody doesn't answer.
 
 JSON: {"name", "free", "holders": [{"id", "mode", "elected", "legacy", "label",
-"address", "held_ms"}]}, where what is false, empty or unknown is left out of a
+"address", "held_ms", "ttl_ms"}]}, where what is false, empty or unknown is left out of a
 holder. "free" is true only if nobody takes part in the lock.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -61,6 +63,7 @@ holder. "free" is true only if nobody takes part in the lock.`,
 	}
 	server.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&lease, "lease", false, "ask about the lease NAME")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		o, err := server.options()
 		if err != nil {
@@ -70,7 +73,11 @@ holder. "free" is true only if nobody takes part in the lock.`,
 		defer func() { _ = rdb.Close() }() // unused itself
 		locks := tether.New(rdb)
 		defer func() { _ = locks.Close() }() // always nil
-		list, err := locks.Probe(c.Context(), args[0])
+		probe := locks.Probe
+		if lease {
+			probe = locks.ProbeLease
+		}
+		list, err := probe(c.Context(), args[0])
 		if list == nil && err != nil {
 			return explain(err, args[0], o)
 		}
@@ -94,7 +101,7 @@ holder. "free" is true only if nobody takes part in the lock.`,
 func printJSON(w io.Writer, name string, list []tether.Holder, complete bool) error {
 	r := report{Name: name, Free: complete && len(list) == 0, Holders: []participant{}}
 	for _, h := range list {
-		r.Holders = append(r.Holders, participant{h.ID, h.Mode, h.Elected, h.Legacy, h.Label, h.Addr, h.Held.Milliseconds()})
+		r.Holders = append(r.Holders, participant{h.ID, h.Mode, h.Elected, h.Legacy, h.Label, h.Addr, h.Held.Milliseconds(), h.TTL.Milliseconds()})
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -110,6 +117,11 @@ func printText(w io.Writer, name string, list []tether.Holder, complete bool) er
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if list[0].TTL > 0 {
+		fmt.Fprintln(t, "MODE\tID\tEXPIRES IN")
+		fmt.Fprintf(t, "%s\t%s\t%v\n", mode(list[0]), list[0].ID, list[0].TTL)
+		return t.Flush()
+	}
 	fmt.Fprintln(t, "MODE\tID\tADDRESS\tHELD FOR\tLABEL")
 	for _, h := range list {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", mode(h), h.ID, cmp.Or(h.Addr, "?"), heldFor(h), label(h))

@@ -76,6 +76,9 @@ func runCommand() *cobra.Command {
 		if j.wait < 0 || j.grace < 0 {
 			return usage("--wait and --grace can't be negative: see tether run --help")
 		}
+		if err = j.lock.check(); err != nil {
+			return err
+		}
 		if j.server, err = server.options(); err != nil {
 			return err
 		}
