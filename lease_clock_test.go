@@ -300,7 +300,7 @@ func TestAReleaseThatIsNotConfirmed(t *testing.T) {
 		require.ErrorIs(t, h.Err(), tether.ErrReleased)
 		_, err = l.TryAcquire(t.Context())
 		require.NotErrorIs(t, err, tether.ErrHeld, "nobody knows")
-		require.ErrorContains(t, err, "timeout")
+		require.Regexp(t, "timeout|no answer in time", err.Error()) // whoever loses patience first
 		b.Thaw()
 		h, err = l.Acquire(t.Context())
 		require.NoError(t, err)

@@ -154,7 +154,7 @@ func (p *port) answer(response string) {
 	if p.ans == nil {
 		p.ans = p.w.dialTo(p.num, p.id, "")
 	}
-	answer := Command{Op: Answer, Channel: response, Record: p.record()}
+	answer := Command{Op: Answer, Channel: response, Record: new(p.record())}
 	p.w.write(p.ans, answer)
 	if p.w.chance(3) {
 		p.w.write(p.ans, answer) // redis-py repeats a command whose reply got lost
@@ -243,7 +243,7 @@ func (p *port) reply(in Input) {
 			return
 		}
 		p.stage = portPinging
-		p.command(Command{Op: Echo, Ping: protocol.Ping{Response: p.response}})
+		p.command(Command{Op: Echo, Ping: &protocol.Ping{Response: p.response}})
 	case portPinging:
 		p.stage = portCollecting
 		p.limit = p.now().Add(time.Second)

@@ -89,7 +89,10 @@ func (w *model) write(c *conn, commands ...Command) {
 	}
 	for _, command := range commands {
 		// It is on its way now, whatever becomes of the sender's queue.
-		command.Queue, command.Ping.Queue = slices.Clone(command.Queue), slices.Clone(command.Ping.Queue)
+		command.Queue = slices.Clone(command.Queue)
+		if p := command.Ping; p != nil {
+			command.Ping = &protocol.Ping{Response: p.Response, ID: p.ID, Want: p.Want, First: p.First, Queue: slices.Clone(p.Queue)}
+		}
 		c.in = append(c.in, posted{command: command, at: w.now, counted: -1})
 	}
 }
@@ -308,14 +311,14 @@ func (w *model) publish(c *conn, k Command) {
 	case Probe, DrawProbe, Echo:
 		to := w.listeners(c.node, theChannel)
 		for _, l := range to {
-			w.push(l, Pinged{Ping: k.Ping}, c.owner)
+			w.push(l, Pinged{Ping: *k.Ping}, c.owner)
 		}
 		if c.owner >= 0 && w.ports[c.owner] != nil {
 			w.ports[c.owner].asked(to)
 		}
 	case Answer:
 		for _, l := range w.listeners(c.node, k.Channel) {
-			w.push(l, Answered{Response: k.Channel, Record: k.Record, Queue: k.Queue}, c.owner)
+			w.push(l, Answered{Response: k.Channel, Record: *k.Record, Queue: k.Queue}, c.owner)
 		}
 	case Summon:
 		for _, l := range w.listeners(c.node, theWaiters) {

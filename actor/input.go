@@ -271,9 +271,9 @@ type Command struct {
 	// goes to.
 	Channel string
 	// Record is what an Answer says.
-	Record protocol.Record
+	Record *protocol.Record
 	// Ping is what a Probe, a DrawProbe or an Echo sends.
-	Ping protocol.Ping
+	Ping *protocol.Ping
 	// Queue is whom a Wake wakes, whom a Listen is about, and what an Answer
 	// hands on.
 	Queue protocol.Queue

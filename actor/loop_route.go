@@ -205,17 +205,17 @@ func (r *runner) encode(dst []byte, c Command) []byte {
 	case Draw:
 		return wire.AppendFence(dst, channel, "", c.Text)
 	case DrawProbe:
-		return wire.AppendFence(dst, channel, wire.EncodePing(c.Ping), c.Text)
+		return wire.AppendFence(dst, channel, wire.EncodePing(*c.Ping), c.Text)
 	case Look:
 		return wire.AppendLook(dst, channel)
 	case Listen:
 		return wire.AppendListening(dst, channel, c.Queue)
 	case Probe:
-		return wire.AppendProbe(dst, channel, wire.EncodePing(c.Ping), c.Text)
+		return wire.AppendProbe(dst, channel, wire.EncodePing(*c.Ping), c.Text)
 	case Echo:
-		return wire.AppendCommand(dst, "PUBLISH", channel, wire.EncodePing(c.Ping))
+		return wire.AppendCommand(dst, "PUBLISH", channel, wire.EncodePing(*c.Ping))
 	case Answer:
-		return wire.AppendCommand(dst, "PUBLISH", c.Channel, wire.EncodeRecord(c.Record, c.Queue))
+		return wire.AppendCommand(dst, "PUBLISH", c.Channel, wire.EncodeRecord(*c.Record, c.Queue))
 	case Wake:
 		return wire.AppendWake(dst, channel, c.Queue, c.Text)
 	case Summon:

@@ -63,7 +63,8 @@ func (m *Machine) pinging(text bool) Command {
 	if m.cfg.Fenced && m.phase == confirming {
 		op = DrawProbe
 	}
-	return Command{Op: op, Ping: m.probe.ping, Text: text}
+	ping := m.probe.ping
+	return Command{Op: op, Ping: &ping, Text: text}
 }
 
 // pinged answers everybody, whatever the lock is doing: who stays silent is
@@ -74,7 +75,7 @@ func (m *Machine) pinged(p protocol.Ping) {
 		m.probe.self = true
 		m.progress()
 	case p.Response == m.hold.self.response && m.hold.self.response != "":
-		m.send(Command{Op: Answer, Channel: p.Response, Record: m.record(0)})
+		m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(0))})
 	case p.ID == m.link.id || m.link.find(m.cfg.Channel) == nil:
 	default:
 		m.reply(p)
@@ -88,7 +89,7 @@ func (m *Machine) reply(p protocol.Ping) {
 	}
 	m.hold.strangers = m.hold.strangers || p.ID == ""
 	place := m.remember(p)
-	m.send(Command{Op: Answer, Channel: p.Response, Record: m.record(place), Queue: m.carried()})
+	m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(place)), Queue: m.carried()})
 	switch {
 	case m.phase == leaving && m.leave.passes && p.Want != 0:
 		// It may have decided to sleep by what was true a moment ago, and

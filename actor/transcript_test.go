@@ -516,7 +516,7 @@ func describeCommand(c Command) string {
 		words = append(words, "name=idle")
 	case KeepName:
 	}
-	if p := c.Ping; p.Response != "" {
+	if p := c.Ping; p != nil {
 		words = append(words, p.Response)
 		if p.ID != "" {
 			words = append(words, "from "+p.ID)
@@ -530,7 +530,7 @@ func describeCommand(c Command) string {
 		words = append(words, describeQueue(p.Queue)...)
 	}
 	if c.Op == Answer {
-		words = append(words, describeRecord(c.Record))
+		words = append(words, describeRecord(*c.Record))
 	}
 	words = append(words, describeQueue(c.Queue)...)
 	if c.Num != 0 {
