@@ -66,6 +66,8 @@ var scenes = []struct {
 		s.asleep(1)
 		s.release(holder)
 		s.release(s.granted(waiting))
+		// Its place in the queue is not used, and goes to the next one.
+		until(s.t, "the wake is passed on", func() bool { return s.count("EVALSHA") >= 2 })
 	}, "holder_id", 1},
 	{"A writer is elected, waits for a reader, is promoted and confirms", func(s *scene) {
 		reader := s.acquire(s.other, tether.Shared())
