@@ -20,10 +20,20 @@ import (
 	"github.com/tetherlock/tether/internal/redistest"
 )
 
-// Leases in processes of their own, and for a while. With TETHER_STRESS in the
-// environment the while is a minute.
+// Leases in processes of their own, and for a while. TETHER_STRESS, as in 1m, sets
+// how long that is.
 
-func stressed() bool { return os.Getenv("TETHER_STRESS") != "" }
+// stress is how long, 0 for not at all.
+func stress(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("TETHER_STRESS")
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	require.NoError(t, err)
+	return d
+}
 
 // leaseEnv makes the test binary a process that holds a fenced lease until it is
 // told of its loss or its input ends, and tells which. With leaseBusyEnv it keeps
@@ -158,10 +168,7 @@ func TestKilledHolderOfALease(t *testing.T) {
 
 // One processor, and it is busy all the time.
 func TestALeaseIsRenewedOnABusyProcessor(t *testing.T) {
-	ttl := 300 * time.Millisecond
-	if stressed() {
-		ttl = 3 * time.Second
-	}
+	ttl := max(1500*time.Millisecond, stress(t)/20)
 	s := redistest.Start(t)
 	holder := startLeaseHolder(t, s, ttl, "GOMAXPROCS=1", leaseBusyEnv+"=1")
 	id := onRedis(t, s).admin.Get(t.Context(), leaseKey).Val()
@@ -277,8 +284,8 @@ func TestNoRenewalIsSeenAfterARelease(t *testing.T) {
 // Many leases of one client. How much that costs is logged.
 func TestManyLeases(t *testing.T) {
 	leases, while, ttl := 200, 2*time.Second, time.Second
-	if stressed() {
-		leases, while, ttl = 1000, time.Minute, 3*time.Second
+	if d := stress(t); d > 0 {
+		leases, while, ttl = 1000, d, 3*time.Second
 	}
 	s := redistest.Start(t)
 	admin := onRedis(t, s).admin
