@@ -171,7 +171,7 @@ func TestOverlap(t *testing.T) {
 					limit += c.grace
 				}
 				require.Less(t, noticed, limit, c.name)
-				require.Less(t, started, time.Second, c.name)
+				require.Less(t, started, 3*time.Second, c.name) // the machine may be busy
 			}
 			t.Logf("%s: overlap %s", c.name, strings.Join(overlaps, ", "))
 		}
