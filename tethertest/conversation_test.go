@@ -2,6 +2,7 @@ package tethertest_test
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -157,10 +158,19 @@ func (c *conversation) hold(name string, request []byte) {
 // await waits until a connection is listed as a condition wants.
 func (c *conversation) await(p *person, condition func(listed string) bool, failure string) {
 	witness := c.connect()
-	defer witness.Close()
+	defer c.quit(witness)
 	for limit := time.Now().Add(patience); !condition(c.ask(witness, "CLIENT", "LIST", "ID", p.id).Str); <-time.After(time.Millisecond) {
 		require.True(c.t, time.Now().Before(limit), failure)
 	}
+}
+
+// quit ends a connection that nobody listed afterwards may see: a server closes
+// the socket of one that quits when it has forgotten it.
+func (c *conversation) quit(p *person) {
+	require.Equal(c.t, "OK", c.ask(p, "QUIT").Str)
+	_, err := p.reader.Read()
+	require.ErrorIs(c.t, err, io.EOF)
+	require.NoError(c.t, p.Close())
 }
 
 var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
