@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -607,8 +608,9 @@ func TestDroppedLockLeavesNothing(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
 		before := runtime.NumGoroutine()
-		for range 100 {
+		for i := range 100 {
 			_ = c.Lock("l").State()
+			_ = c.Lock("l" + strconv.Itoa(i)).State()
 		}
 		s.until(t, func() bool {
 			runtime.GC()

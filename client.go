@@ -71,7 +71,7 @@ func (c *Client) Lock(name string, opts ...LockOption) *Lock {
 func newLock(l *lock) *Lock {
 	handle := &Lock{l}
 	if l.err == nil {
-		whenDropped(handle, func(loop *actor.Loop) { loop.Send(actor.Orphan{}) }, l.loop)
+		whenDropped(handle, (*lock).drop, l)
 	}
 	return handle
 }
@@ -82,7 +82,7 @@ func (c *core) open(name string, o lockOptions, once bool) *lock {
 		return &lock{name: name, err: cmp.Or(c.err, err)}
 	}
 	h := c.host(name, o)
-	l := &lock{name: name, once: once}
+	l := c.handle(name, o, once)
 	l.loop = actor.Start(actor.Config{
 		Channel:     name,
 		Waiters:     wire.WaitersChannel(name),
@@ -103,11 +103,16 @@ func (c *core) open(name string, o lockOptions, once bool) *lock {
 		Once:        once,
 	}, h)
 	h.loop = l.loop
-	var kind oneShot
-	if once {
-		kind = o.kind(name)
+	c.enter(l, o.line(name, once))
+	return l
+}
+
+// handle is a lock that has no goroutine yet.
+func (c *core) handle(name string, o lockOptions, once bool) *lock {
+	l := &lock{name: name, once: once, hub: c.hub, onLost: o.onLost}
+	if !once {
+		l.closed = make(chan struct{})
 	}
-	c.enter(l, kind)
 	return l
 }
 
@@ -115,14 +120,15 @@ func (c *core) host(name string, o lockOptions) *host {
 	return &host{
 		hub: c.hub, herald: c.herald, log: c.log, name: name, label: o.label,
 		behind: "the connection was closed",
-		health: o.health, maxWait: o.maxWait, onLost: o.onLost, holds: map[actor.Call]*tenure{},
+		health: o.health, maxWait: o.maxWait, members: map[*lock]*member{},
 	}
 }
 
-// enter has a lock closed with the client. A one-shot lock that does the same as
-// another one gives way to it.
-func (c *core) enter(l *lock, kind oneShot) {
-	used := c.hub.enter(l.loop, kind)
+// enter has a lock closed with the client. A lock joins the line of another one
+// that does the same: behind each other they cost the server nothing, and on
+// their own they would ask each other about the lock all the time.
+func (c *core) enter(l *lock, where line) {
+	used := c.hub.enter(l, where)
 	if used == l.loop {
 		return
 	}

@@ -172,25 +172,25 @@ func (h *host) translate(e actor.Event) Event {
 
 // emit gives an event to the reader. It never waits: a reader that is late
 // loses the oldest events, and is told how many.
-func (h *host) emit(e Event) {
-	if h.dropped > 0 && len(h.events) <= eventBuffer-2 {
-		h.push(DroppedEvent{EventInfo{h.name, time.Now()}, h.dropped})
-		h.dropped = 0
+func (m *member) emit(e Event) {
+	if m.missed > 0 && len(m.events) <= eventBuffer-2 {
+		m.push(DroppedEvent{EventInfo{e.info().Name, time.Now()}, m.missed})
+		m.missed = 0
 	}
-	h.push(e)
+	m.push(e)
 }
 
 // push makes room and sends. Nobody else sends, so there is room then.
-func (h *host) push(e Event) {
+func (m *member) push(e Event) {
 	for {
 		select {
-		case h.events <- e:
+		case m.events <- e:
 			return
 		default:
 		}
 		select {
-		case <-h.events:
-			h.dropped++
+		case <-m.events:
+			m.missed++
 		default:
 		}
 	}

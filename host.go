@@ -11,8 +11,8 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// host is what one lock's goroutine knows about its callers. Only that
-// goroutine touches it.
+// host is what a goroutine knows about the locks that it serves, and their
+// callers. Only that goroutine touches it.
 type host struct {
 	hub         *hub
 	herald      *herald
@@ -23,20 +23,23 @@ type host struct {
 
 	health  time.Duration
 	maxWait time.Duration
-	onLost  func(*Hold)
-	holds   map[actor.Call]*tenure
+	members map[*lock]*member
+	holder  *lock      // of the grant that came last
 	loss    *LostError // of the hold that ended last
-	events  chan Event
-	dropped int // of the events
-	missed  int // by the herald
+	reading int        // members whose events are read
+	missed  int        // by the herald
 }
 
-// request is one acquire on its way. It is the call that the machine knows.
+// request is one acquire, from the call to the end of its hold. It is the call
+// that the machine knows, and at last the message that asks for it.
 type request struct {
+	lock   *lock
+	try    bool
 	result chan Result
 	// stop ends the watch over the context of an acquire whose result is
 	// received later; nil if there is none.
 	stop func() bool
+	hold *tenure // of the goroutine, from the grant on
 }
 
 func (q *request) unwatch() {
@@ -45,21 +48,38 @@ func (q *request) unwatch() {
 	}
 }
 
-// Messages to the host itself.
+// Messages to the host itself, besides requests.
 type (
-	askState  struct{ reply chan<- State }
-	askEvents struct{ reply chan<- (<-chan Event) }
+	askState struct {
+		lock  *lock
+		reply chan<- State
+	}
+	askEvents struct {
+		lock  *lock
+		reply chan<- (<-chan Event)
+	}
+	// closeMember closes a lock whose goroutine serves others as well. When it
+	// has left the server, left is closed.
+	closeMember struct {
+		lock *lock
+		left chan<- struct{}
+	}
+	// dropMember says that a lock's handle is gone.
+	dropMember struct{ lock *lock }
 )
 
-func (h *host) Handle(m any, s actor.State) {
+func (h *host) Handle(m any, s actor.State, feed func(actor.Input)) {
 	switch m := m.(type) {
+	case *request:
+		h.ask(m, feed)
 	case askState:
-		m.reply <- State(s)
+		m.reply <- h.state(m.lock, s)
 	case askEvents:
-		if h.events == nil {
-			h.events = make(chan Event, eventBuffer)
-		}
-		m.reply <- h.events
+		m.reply <- h.eventsOf(m.lock)
+	case closeMember:
+		h.closeMember(m, feed)
+	case dropMember:
+		h.drop(m.lock)
 	}
 }
 
@@ -79,14 +99,11 @@ func (h *host) Perform(e actor.Effect) actor.Input {
 	switch e := e.(type) {
 	case actor.Grant:
 		q := e.Call.(*request)
-		t := newTenure(h.loop, h.name, e, q)
-		h.holds[q] = t
-		q.result <- Result{Hold: newHold(t, h.log)}
+		q.hold = newTenure(h.loop, h.name, e, q)
+		h.holder = q.lock
+		q.result <- Result{Hold: newHold(q.hold, h.log)}
 	case actor.Refuse:
-		q := e.Call.(*request)
-		q.unwatch()
-		delete(h.holds, q) // of a grant that was taken back
-		q.result <- Result{Err: worded(h.name, h.maxWait, e.Refusal)}
+		h.refuse(e)
 	case actor.Reclaim:
 		select {
 		case <-e.Call.(*request).result:
@@ -94,35 +111,65 @@ func (h *host) Perform(e actor.Effect) actor.Input {
 		default: // received: the hold is its receiver's
 		}
 	case actor.End:
-		h.end(e)
+		h.endHold(e)
 	case actor.Released:
 		h.released(e)
 	case actor.Owns:
 		e.Call.(*inquiry).reply <- owned{e.Owned, public(e.Err)}
 	case actor.Notify:
-		h.notify(e.Event)
+		h.notify(e)
 	}
 	return nil
 }
 
-// end ends what a holder has: its context, and Lost on a loss.
-func (h *host) end(e actor.End) {
-	t := h.holds[e.Hold]
+// refuse answers an acquire with an error. Its grant may have been taken back.
+func (h *host) refuse(e actor.Refuse) {
+	q := e.Call.(*request)
+	q.unwatch()
+	err := ErrClosed
+	if !q.lock.isClosed() {
+		err = worded(h.name, h.maxWait, seenFrom(e.Refusal, q.lock == h.holder))
+	}
+	h.finish(q)
+	q.result <- Result{Err: err}
+}
+
+// seenFrom tells a refusal by a hold of the own goroutine as the asking lock
+// sees it: as its own hold, or as another's.
+func seenFrom(r actor.Refusal, own bool) actor.Refusal {
+	switch {
+	case r.Self && own:
+		r.Holders = nil
+	case r.Self:
+		r.Self = false
+	}
+	return r
+}
+
+// endHold ends what a holder has: its context, and Lost on a loss.
+func (h *host) endHold(e actor.End) {
+	q := e.Hold.(*request)
+	t := q.hold
 	if e.Loss == nil {
 		t.end(ErrReleased)
 		return
 	}
-	delete(h.holds, e.Hold)
+	h.member(q.lock).lost = true
+	if !q.lock.isClosed() {
+		h.finish(q) // one that was closed has yet to leave
+	}
 	h.loss = &LostError{Name: h.name, HolderID: t.id, At: time.Now(), cause: outside(public(e.Loss))}
 	t.end(h.loss)
 	h.tellLost(t)
 }
 
 func (h *host) released(e actor.Released) {
-	t := h.holds[e.Hold]
-	delete(h.holds, e.Hold)
-	t.result = h.unconfirmed(t, e.Err)
-	close(t.finished)
+	q := e.Hold.(*request)
+	h.finish(q)
+	if t := q.hold; context.Cause(t.ctx) == ErrReleased {
+		t.result = h.unconfirmed(t, e.Err)
+		close(t.finished)
+	}
 }
 
 // unconfirmed words the error of a release that the server did not confirm.
@@ -138,15 +185,16 @@ func (h *host) unconfirmed(t *tenure, err error) error {
 }
 
 // notify passes an event of the machine on to whoever wants to know.
-func (h *host) notify(e actor.Event) {
-	level := severity(e)
+func (h *host) notify(e actor.Notify) {
+	level := severity(e.Event)
 	told := h.herald.hears(level)
-	if h.events == nil && !told {
+	readers := h.readers(e.Call)
+	if len(readers) == 0 && !told {
 		return
 	}
-	event := h.translate(e)
-	if h.events != nil {
-		h.emit(event)
+	event := h.translate(e.Event)
+	for _, b := range readers {
+		b.emit(event)
 	}
 	if told {
 		h.tell(event, level)
@@ -169,8 +217,8 @@ func (h *host) missing() notice {
 }
 
 func (h *host) Ended() {
-	if h.events != nil {
-		close(h.events)
+	for _, b := range h.members {
+		h.end(b)
 	}
 	if h.missed > 0 {
 		h.herald.offerLast(h.missing())

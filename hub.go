@@ -40,9 +40,13 @@ type (
 	discardIdle struct{}
 	namedIdle   struct{ socket *wire.Socket }
 	enterLock   struct {
-		loop  *actor.Loop
-		name  oneShot
+		lock  *lock
+		line  line
 		reply chan<- *actor.Loop
+	}
+	quitLock struct {
+		lock  *lock
+		reply chan<- bool
 	}
 	leaveLock   struct{ loop *actor.Loop }
 	watchMaster struct {
@@ -67,7 +71,7 @@ type idleSocket struct {
 func newHub(e *endpoint) *hub {
 	ending, end := context.WithCancel(context.Background())
 	h := &hub{endpoint: e, inbox: make(chan any), done: make(chan struct{}), ending: ending}
-	k := &keeper{hub: h, end: end, locks: map[*actor.Loop]oneShot{}, shared: map[oneShot]*actor.Loop{}, masters: masters{watchers: map[chan<- error]watcher{}}}
+	k := &keeper{hub: h, end: end, crews: map[*actor.Loop]*crew{}, lines: map[line]*actor.Loop{}, masters: masters{watchers: map[chan<- error]watcher{}}}
 	go k.run()
 	return h
 }
@@ -122,15 +126,22 @@ func (h *hub) closed() bool {
 	}
 }
 
-// enter notes a lock that is to be closed with the client. It returns the lock
-// to be used, which is another one if there is one for the same one-shot calls,
-// and nil when the client is closed.
-func (h *hub) enter(l *actor.Loop, name oneShot) *actor.Loop {
+// enter notes a lock that is to be closed with the client. It returns the
+// goroutine to be used, which is another lock's if there is one for the same
+// line, and nil when the client is closed.
+func (h *hub) enter(l *lock, where line) *actor.Loop {
 	reply := make(chan *actor.Loop, 1)
-	if !h.send(enterLock{l, name, reply}) {
+	if !h.send(enterLock{l, where, reply}) {
 		return nil
 	}
 	return <-reply
+}
+
+// quit notes that a lock needs its goroutine no longer, and tells whether it was
+// the last one.
+func (h *hub) quit(l *lock) bool {
+	reply := make(chan bool, 1)
+	return h.send(quitLock{l, reply}) && <-reply
 }
 
 func (h *hub) leave(l *actor.Loop) { h.send(leaveLock{l}) }
@@ -153,12 +164,19 @@ type keeper struct {
 	end      context.CancelFunc
 	renaming sync.WaitGroup
 	idle     []idleSocket // the one that was parked last at the end
-	locks    map[*actor.Loop]oneShot
-	shared   map[oneShot]*actor.Loop
+	crews    map[*actor.Loop]*crew
+	lines    map[line]*actor.Loop
 	masters  masters
 	closing  bool
 	orphaned bool
 	stopped  bool
+}
+
+// crew are the locks that a goroutine serves, and the line that others find it
+// by. One-shot locks are not listed: theirs ends by itself.
+type crew struct {
+	line  line
+	locks map[*lock]struct{}
 }
 
 func (k *keeper) run() {
@@ -201,11 +219,11 @@ func (k *keeper) receive(m any) {
 		k.keep(idleSocket{m.socket, time.Now(), false})
 	case enterLock:
 		m.reply <- k.enter(m)
+	case quitLock:
+		m.reply <- k.quit(m.lock)
 	case leaveLock:
-		if name := k.locks[m.loop]; k.shared[name] == m.loop {
-			delete(k.shared, name)
-		}
-		delete(k.locks, m.loop)
+		k.disperse(m.loop)
+		delete(k.crews, m.loop)
 	case watchMaster:
 		k.masters.add(m.moved, m.who)
 	case unwatchMaster:
@@ -215,27 +233,56 @@ func (k *keeper) receive(m any) {
 		k.forget(func(s *wire.Socket) bool { return m.addr != "" && s.RemoteAddr() != m.addr })
 	case closeHub:
 		k.closing = true
-		m.reply <- slices.Collect(maps.Keys(k.locks))
+		m.reply <- slices.Collect(maps.Keys(k.crews))
 	case orphanHub:
 		k.orphaned = true
 	}
-	k.stopped = (k.closing || k.orphaned) && len(k.locks) == 0
+	k.stopped = (k.closing || k.orphaned) && len(k.crews) == 0
 }
 
-// enter lets a lock in, or names the one that does the same already.
+// enter lets a lock in, and names the goroutine that does the same already.
 func (k *keeper) enter(m enterLock) *actor.Loop {
 	if k.closing {
 		return nil
 	}
-	k.locks[m.loop] = m.name
-	if m.name == (oneShot{}) {
-		return m.loop
+	own := &crew{line: m.line, locks: map[*lock]struct{}{}}
+	k.crews[m.lock.loop] = own
+	used := k.lines[m.line]
+	if used == nil {
+		used = m.lock.loop
+		if m.line != (line{}) {
+			k.lines[m.line] = used
+		}
 	}
-	if other := k.shared[m.name]; other != nil {
-		return other
+	if !m.lock.once {
+		k.crews[used].locks[m.lock] = struct{}{}
 	}
-	k.shared[m.name] = m.loop
-	return m.loop
+	return used
+}
+
+// quit takes a lock out of its crew. A goroutine without one is about to end,
+// and nobody finds it any more.
+func (k *keeper) quit(l *lock) (last bool) {
+	c := k.crews[l.loop]
+	if c == nil {
+		return false
+	}
+	if _, listed := c.locks[l]; !listed {
+		return false
+	}
+	delete(c.locks, l)
+	if len(c.locks) > 0 {
+		return false
+	}
+	k.disperse(l.loop)
+	return true
+}
+
+// disperse lets nobody join a goroutine any more.
+func (k *keeper) disperse(loop *actor.Loop) {
+	if c := k.crews[loop]; c != nil && k.lines[c.line] == loop {
+		delete(k.lines, c.line)
+	}
 }
 
 // freshest takes the socket that was used last. One on which the server has

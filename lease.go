@@ -65,7 +65,7 @@ func (c *Client) Lease(name string, opts ...LockOption) *Lock {
 	if o.fenced {
 		keys.fence = leaseFence(name)
 	}
-	l := &lock{name: name}
+	l := c.handle(name, o, false)
 	l.loop = actor.StartLease(actor.LeaseConfig{
 		ID:      newID,
 		Jitter:  rand.Float64,
@@ -75,6 +75,6 @@ func (c *Client) Lease(name string, opts ...LockOption) *Lock {
 		MaxWait: o.maxWait,
 	}, keys)
 	h.loop = l.loop
-	c.enter(l, oneShot{})
+	c.enter(l, line{})
 	return newLock(l)
 }

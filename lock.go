@@ -36,10 +36,13 @@ type Lock struct{ *lock }
 
 // lock is a Lock without its handle, so that the handle can be collected.
 type lock struct {
-	name string
-	once bool // its goroutine ends with its first acquire
-	loop *actor.Loop
-	err  error // of every call
+	name   string
+	once   bool // its goroutine ends with its last hold
+	hub    *hub
+	loop   *actor.Loop
+	onLost func(*Hold)
+	closed chan struct{} // by the goroutine, when it takes nothing from the lock any more
+	err    error         // of every call
 }
 
 // Result is the outcome of [Lock.AcquireAsync]: a hold or an error.
@@ -80,8 +83,8 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) {
 }
 
 func (l *lock) acquire(ctx context.Context, try bool) (*Hold, error) {
-	q := &request{result: make(chan Result, 1)}
-	if err := l.ask(ctx, actor.Acquire{Call: q, Try: try}); err != nil {
+	q := &request{lock: l, try: try, result: make(chan Result, 1)}
+	if err := l.ask(ctx, q); err != nil {
 		return nil, err
 	}
 	select {
@@ -101,7 +104,7 @@ func (l *lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 
 // ask hands an acquire to the lock's goroutine. There is no I/O for a context
 // that has ended, nor for wrong options.
-func (l *lock) ask(ctx context.Context, in actor.Acquire) error {
+func (l *lock) ask(ctx context.Context, q *request) error {
 	switch {
 	case l.err != nil:
 		return l.err
@@ -110,7 +113,7 @@ func (l *lock) ask(ctx context.Context, in actor.Acquire) error {
 			l.loop.Send(actor.Orphan{})
 		}
 		return fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
-	case !l.loop.Send(in):
+	case !l.loop.Send(q):
 		if l.once {
 			return errEnded
 		}
@@ -128,18 +131,18 @@ var errEnded = errors.New("tether: ended")
 // error instead.
 func (l *Lock) AcquireAsync(ctx context.Context) <-chan Result {
 	defer runtime.KeepAlive(l)
-	q := &request{result: make(chan Result, 1)}
+	q := &request{lock: l.lock, result: make(chan Result, 1)}
 	if l.err != nil {
 		q.result <- Result{Err: l.err}
 		return q.result
 	}
-	asked := make(chan struct{})
+	asked, loop := make(chan struct{}), l.loop // not l: a watch must not keep a dropped handle
 	defer close(asked)
 	q.stop = context.AfterFunc(ctx, func() {
 		<-asked // a cancel in front of its acquire would be lost
-		l.loop.Send(actor.Cancel{Call: q, Cause: contextError(ctx)})
+		loop.Send(actor.Cancel{Call: q, Cause: contextError(ctx)})
 	})
-	if err := l.ask(ctx, actor.Acquire{Call: q}); err != nil {
+	if err := l.ask(ctx, q); err != nil {
 		q.stop()
 		q.result <- Result{Err: err}
 	}
@@ -153,7 +156,7 @@ func (l *Lock) AcquireAsync(ctx context.Context) <-chan Result {
 func (l *Lock) Events() <-chan Event {
 	defer runtime.KeepAlive(l)
 	reply := make(chan (<-chan Event), 1)
-	if l.err == nil && l.loop.Send(askEvents{reply}) {
+	if l.err == nil && l.loop.Send(askEvents{l.lock, reply}) {
 		return <-reply
 	}
 	ended := make(chan Event)
@@ -165,7 +168,7 @@ func (l *Lock) Events() <-chan Event {
 func (l *Lock) State() State {
 	defer runtime.KeepAlive(l)
 	reply := make(chan State, 1)
-	if l.err == nil && l.loop.Send(askState{reply}) {
+	if l.err == nil && l.loop.Send(askState{l.lock, reply}) {
 		return <-reply
 	}
 	return Idle
@@ -178,8 +181,26 @@ func (l *Lock) State() State {
 // closed, after a second at the latest. Closing again returns nil.
 func (l *Lock) Close() error {
 	defer runtime.KeepAlive(l)
-	if l.loop != nil && l.loop.Send(actor.Close{}) {
+	if l.loop == nil {
+		return nil
+	}
+	if l.hub.quit(l.lock) {
+		l.loop.Send(actor.Close{})
 		<-l.loop.Done()
+		return nil
+	}
+	left := make(chan struct{})
+	if l.loop.Send(closeMember{l.lock, left}) {
+		<-left
 	}
 	return nil
+}
+
+// drop is for a lock whose handle is gone.
+func (l *lock) drop() {
+	if l.hub.quit(l) {
+		l.loop.Send(actor.Orphan{})
+		return
+	}
+	l.loop.Send(dropMember{l})
 }

@@ -10,10 +10,11 @@ import (
 // tellLost calls what the program wants to be called at a loss. Close is what
 // the program itself has done, and no loss that it must be told of.
 func (h *host) tellLost(t *tenure) {
-	if h.onLost == nil || errors.Is(context.Cause(t.ctx), ErrClosed) {
+	fn := t.call.lock.onLost
+	if fn == nil || errors.Is(context.Cause(t.ctx), ErrClosed) {
 		return
 	}
-	go callLost(h.onLost, t.handle(), h.log)
+	go callLost(fn, t.handle(), h.log)
 }
 
 func callLost(fn func(*Hold), h *Hold, log *slog.Logger) {

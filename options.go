@@ -237,21 +237,18 @@ func options(opts []LockOption) lockOptions {
 	return o
 }
 
-// oneShot tells which calls of a client can stand in one line: those for the
-// same name with the same options. The zero value stands for none.
-type oneShot struct {
+// line tells which locks of a client can stand in one line: those of the same
+// name with the same options. The zero value stands for none.
+type line struct {
 	name                                          string
-	shared, fenced                                bool
+	once, shared, fenced                          bool
 	label                                         string
 	health, selfCheck, unavailable, poll, maxWait time.Duration
 }
 
-// kind is zero with a function, which nobody can compare.
-func (o *lockOptions) kind(name string) oneShot {
-	if o.onLost != nil {
-		return oneShot{}
-	}
-	return oneShot{name, o.shared, o.fenced, o.label, o.health, o.selfCheck, o.unavailable, o.poll, o.maxWait}
+// line is that of a presence lock. Who is called at a loss makes no difference.
+func (o *lockOptions) line(name string, once bool) line {
+	return line{name, once, o.shared, o.fenced, o.label, o.health, o.selfCheck, o.unavailable, o.poll, o.maxWait}
 }
 
 func (o *lockOptions) given(name string, d, least time.Duration) time.Duration {

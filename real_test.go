@@ -35,10 +35,12 @@ func TestAThousandCancelledWaitsLeaveNothing(t *testing.T) {
 		connections, goroutines := len(s.clientList(t)), runtime.NumGoroutine()
 
 		rdb := redis.NewClient(s.options())
-		c := tether.New(rdb)
 		const crowd, each = 20, 50
+		var clients []*tether.Client
 		var wg sync.WaitGroup
 		for range crowd {
+			c := tether.New(rdb) // those of one client would stand in one line
+			clients = append(clients, c)
 			l := c.Lock("l")
 			wg.Go(func() {
 				for i := range each {
@@ -66,8 +68,9 @@ func TestAThousandCancelledWaitsLeaveNothing(t *testing.T) {
 			require.NoError(t, err)
 			return slices.Equal(channels, []string{"l"}) && s.subscribers(t, "l") == 1
 		})
-		require.LessOrEqual(t, len(s.clientList(t)), connections+64, "the idle ones are bounded")
-		require.NoError(t, c.Close())
+		for _, c := range clients {
+			require.NoError(t, c.Close())
+		}
 		require.NoError(t, rdb.Close())
 		s.until(t, func() bool {
 			return len(s.clientList(t)) == connections && runtime.NumGoroutine() <= goroutines
@@ -104,30 +107,27 @@ func unharmed(t *testing.T) tether.Option {
 
 func TestAHundredReadersAndAWriter(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
-		const clients, each = 10, 10
+		const crowd = 100
 		healthy := unharmed(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		results := make(chan tether.Result, clients*each)
-		for range clients {
-			c := s.client(t, healthy)
-			for range each {
-				// What is healthy must not be ended on a busy machine either, on
-				// which a hundred of one process keep each other waiting.
-				l := c.Lock("l", tether.Shared(), tether.WithUnavailableTimeout(5*time.Second), tether.WithHealthCheck(time.Minute))
-				go func() { // it ends with its result
-					h, err := l.Acquire(ctx)
-					results <- tether.Result{Hold: h, Err: err}
-				}()
-			}
+		results := make(chan tether.Result, crowd)
+		for range crowd {
+			// What is healthy must not be ended on a busy machine either, on
+			// which a hundred of one process keep each other waiting.
+			l := s.client(t, healthy).Lock("l", tether.Shared(), tether.WithUnavailableTimeout(5*time.Second), tether.WithHealthCheck(time.Minute))
+			go func() { // it ends with its result
+				h, err := l.Acquire(ctx)
+				results <- tether.Result{Hold: h, Err: err}
+			}()
 		}
 		var readers []*tether.Hold
-		for range clients * each {
+		for range crowd {
 			r := <-results
 			require.NoError(t, r.Err)
 			readers = append(readers, r.Hold)
 		}
-		require.Equal(t, clients*each, s.subscribers(t, "l"), "all hold together")
+		require.Equal(t, crowd, s.subscribers(t, "l"), "all hold together")
 
 		l := s.client(t, healthy).Lock("l")
 		events := l.Events()
@@ -599,7 +599,6 @@ func TestPollCostsAConstantPerLock(t *testing.T) {
 	}
 	s := onRedis(t, redistest.Start(t))
 	h := s.acquire(t, s.client(t), "l")
-	c := s.client(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting []<-chan tether.Result
 	rates := map[int]int{}
@@ -607,7 +606,7 @@ func TestPollCostsAConstantPerLock(t *testing.T) {
 		began := time.Now()
 		for len(waiting) < sleepers {
 			for range min(20, sleepers-len(waiting)) {
-				waiting = append(waiting, c.Lock("l", tether.WithPollInterval(poll)).AcquireAsync(ctx))
+				waiting = append(waiting, s.client(t).Lock("l", tether.WithPollInterval(poll)).AcquireAsync(ctx))
 			}
 			s.until(t, func() bool { return s.subscribers(t, wire.WaitersChannel("l")) == len(waiting) })
 		}

@@ -42,7 +42,7 @@ func (m *Machine) attempt() { m.attemptWith(false) }
 
 // attemptWith begins an attempt, on a fresh socket if that is wanted.
 func (m *Machine) attemptWith(fresh bool) {
-	m.notify(Attempting{})
+	m.tell(m.calls[0].Call, Attempting{})
 	m.serve.trips, m.serve.again = 0, false
 	if m.link.up {
 		m.link.warm, m.link.heard = true, false
@@ -191,7 +191,7 @@ func (m *Machine) grant() {
 func (m *Machine) admit(trips int, waited time.Duration) {
 	call := m.calls.take(0)
 	m.hold.calls = append(m.hold.calls, call)
-	m.notify(Granted{ID: m.hold.id, Token: m.hold.token, RoundTrips: trips, Waited: waited})
+	m.tell(call, Granted{ID: m.hold.id, Token: m.hold.token, RoundTrips: trips, Waited: waited})
 	m.do(Grant{Call: call, ID: m.hold.id, Token: m.hold.token})
 }
 

@@ -130,7 +130,9 @@ func (m *Machine) returned(d departure, err error) {
 	m.tidy()
 	for _, call := range m.hold.calls {
 		if m.hold.loss == nil {
-			m.notify(GaveBack{ID: m.hold.id, Err: err})
+			m.tell(call, GaveBack{ID: m.hold.id, Err: err})
+		}
+		if m.hold.loss == nil || !m.closing {
 			m.do(Released{Hold: call, Err: err})
 		}
 	}

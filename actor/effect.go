@@ -83,8 +83,8 @@ type (
 		Hold Call
 		Loss error
 	}
-	// Released says that a hold which was given back has left the channel, or
-	// why that is not confirmed.
+	// Released says that a hold which was given back, or ended by a Release with
+	// a loss, has left the channel, or why that is not confirmed.
 	Released struct {
 		Hold Call
 		Err  error
@@ -95,8 +95,11 @@ type (
 		Owned bool
 		Err   error
 	}
-	// Notify tells an event.
-	Notify struct{ Event Event }
+	// Notify tells an event, of a call if it is one call's alone.
+	Notify struct {
+		Event Event
+		Call  Call
+	}
 )
 
 func (Dial) effect()       {}
@@ -140,7 +143,8 @@ type Refusal struct {
 	Trouble error
 	// Holders are the incompatible holders that were seen last.
 	Holders []protocol.Record
-	// Self says that this very lock holds.
+	// Self says that this very lock holds. If others are told of it, Holders
+	// has its record.
 	Self bool
 	// Silent counts the participants that did not answer the last probe.
 	Silent int

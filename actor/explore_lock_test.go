@@ -235,7 +235,7 @@ func (l *lock) ended(e End) {
 		l.w.fail("lock %d ends a hold of %d that is none", l.num, call)
 	}
 	l.held = slices.Delete(slices.Clone(l.held), i, i+1)
-	if e.Loss != nil {
+	if e.Loss != nil && e.Loss != errShut {
 		l.leaving = without(l.leaving, call)
 	}
 }
@@ -379,7 +379,10 @@ func (l *lock) tick() {
 
 // The callers' side.
 
-var errGaveUp = errors.New("ended")
+var (
+	errGaveUp = errors.New("ended")
+	errShut   = errors.New("shut") // ends a hold that is then released like any other
+)
 
 func (l *lock) acquire(try bool) int {
 	l.w.calls++
@@ -392,7 +395,11 @@ func (l *lock) release() bool {
 	for _, g := range l.held {
 		if !g.unread && !slices.Contains(l.leaving, g.call) && !slices.Contains(l.open, g.call) {
 			l.leaving = append(l.leaving, g.call)
-			l.feed(Release{Hold: g.call})
+			in := Release{Hold: g.call}
+			if l.w.rand != nil && !l.w.full && l.w.chance(6) {
+				in.Loss = errShut
+			}
+			l.feed(in)
 			return true
 		}
 	}

@@ -3,6 +3,8 @@ package actor
 import (
 	"slices"
 	"time"
+
+	"github.com/tetherlock/tether/protocol"
 )
 
 // hold is one participation that was granted, from the grant until it has
@@ -89,10 +91,7 @@ func (m *Machine) endHold(loss error) {
 		m.state = HoldLost
 	}
 	for _, call := range m.hold.calls {
-		m.do(End{Hold: call, Loss: loss})
-		if loss != nil {
-			m.notify(Lost{ID: m.hold.id, Err: loss})
-		}
+		m.endCall(call, loss)
 	}
 	for _, c := range m.hold.checks {
 		if c.call != nil {
@@ -100,6 +99,22 @@ func (m *Machine) endHold(loss error) {
 		}
 	}
 	m.hold.checks = nil
+}
+
+// endCall ends what one holder has.
+func (m *Machine) endCall(call Call, loss error) {
+	m.do(End{Hold: call, Loss: loss})
+	if loss != nil {
+		m.tell(call, Lost{ID: m.hold.id, Err: loss})
+	}
+}
+
+// holder describes the own hold to callers that wait for it.
+func (m *Machine) holder() protocol.Record {
+	return protocol.Record{
+		ID: m.hold.id, Mode: m.want(), Election: protocol.NotElected, Label: m.cfg.Label,
+		Held: m.now.Sub(m.hold.since).Milliseconds(),
+	}
 }
 
 // lose ends a hold that the server may have given to somebody else already.
@@ -113,23 +128,33 @@ func (m *Machine) lose(err error) {
 
 // release begins to give a hold back; whoever comes later joins in.
 func (m *Machine) release(in Release) {
-	if m.hold.ending || !m.hold.of(in.Hold) {
+	if !m.hold.of(in.Hold) {
+		return
+	}
+	if m.hold.ending {
+		if in.Loss != nil {
+			m.leave.hasten(m.now, departLimit)
+		}
 		return
 	}
 	if len(m.hold.calls) > 1 {
-		m.leaveOthers(in.Hold)
+		m.leaveOthers(in.Hold, in.Loss)
 		m.do(Released{Hold: in.Hold})
 		return
 	}
 	if m.inherits() {
-		m.leaveOthers(in.Hold)
+		m.leaveOthers(in.Hold, in.Loss)
 		m.do(Released{Hold: in.Hold})
 		m.hold.since, m.hold.strangers = m.now, false
 		m.admit(0, m.now.Sub(m.calls[0].since))
 		return
 	}
-	m.endHold(nil)
-	m.depart(departure{within: leaveLimit})
+	m.endHold(in.Loss)
+	d := departure{within: leaveLimit}
+	if in.Loss != nil {
+		d.within = departLimit
+	}
+	m.depart(d)
 }
 
 // inherits says whether the next call of this lock takes the hold over where it
@@ -157,7 +182,7 @@ func (m *Machine) reclaimed(in Reclaimed) {
 	case m.phase != holding || !m.hold.of(in.Call):
 		m.do(Refuse{in.Call, r})
 	case len(m.hold.calls) > 1:
-		m.leaveOthers(in.Call)
+		m.leaveOthers(in.Call, nil)
 		m.do(Refuse{in.Call, r})
 	default:
 		m.endHold(nil)

@@ -35,8 +35,12 @@ type (
 		Cause error
 	}
 	// Release gives back the hold that was granted to a call. Any other hold
-	// is none of its business.
-	Release struct{ Hold Call }
+	// is none of its business. With a loss the hold is ended like a lost one,
+	// whose holder did not give it back.
+	Release struct {
+		Hold Call
+		Loss error
+	}
 	// Abandon says that a release is not waited for any longer.
 	Abandon struct {
 		Hold  Call

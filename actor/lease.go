@@ -131,7 +131,7 @@ func (l *Lease) Step(now time.Time, in Input) []Effect {
 
 func (l *Lease) do(e Effect) { l.out = append(l.out, e) }
 
-func (l *Lease) notify(e Event) { l.do(Notify{e}) }
+func (l *Lease) notify(e Event) { l.do(Notify{Event: e}) }
 
 // run runs a command on the key, and returns its number.
 func (l *Lease) run(op LeaseOp, id string) int {

@@ -15,8 +15,8 @@ type Host interface {
 	// returned, or nil.
 	Perform(e Effect) Input
 	// Handle takes a message that is no input of the machine, and the state
-	// that the lock is in.
-	Handle(m any, s State)
+	// that the lock is in. What the machine is to know of it is fed.
+	Handle(m any, s State, feed func(Input))
 	// Ended is called last.
 	Ended()
 }
@@ -74,11 +74,13 @@ func StartLease(cfg LeaseConfig, host Keys) *Loop {
 
 func newLoop(host Host, m machine) (*Loop, *runner) {
 	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
-	return l, &runner{
+	r := &runner{
 		inbox: l.inbox, done: l.done, host: host, machine: m,
 		dialed: make(chan dialResult), moved: make(chan error, 1), timer: stopped(),
 		outcomes: make(chan Ran), nudged: make(chan struct{}, 1),
 	}
+	r.feeder = r.feed
+	return l, r
 }
 
 // stopped returns a timer that is not running.
@@ -148,6 +150,7 @@ type runner struct {
 	now     time.Time
 	next    []Input // results of effects
 	feeding bool
+	feeder  func(Input) // feed
 	ended   bool
 }
 
@@ -173,7 +176,7 @@ func (r *runner) wait() {
 			r.feed(in)
 			return
 		}
-		r.host.Handle(m, r.machine.State())
+		r.host.Handle(m, r.machine.State(), r.feeder)
 	case b := <-frames:
 		r.tick()
 		r.take(b)

@@ -115,8 +115,20 @@ func (w *world) Dial(ctx context.Context) (*wire.Socket, error) {
 func (w *world) Park(s *wire.Socket)                { w.parked <- s }
 func (w *world) Watch(_ string, moved chan<- error) { w.moved <- moved }
 func (w *world) Unwatch(chan<- error)               {}
-func (w *world) Handle(m any, s State)              { m.(chan State) <- s }
 func (w *world) Ended()                             { close(w.effects) }
+
+// query is a message to the host, which feeds the machine and tells the state.
+type query struct {
+	input Input
+	state chan State
+}
+
+func (w *world) Handle(m any, s State, feed func(Input)) {
+	q := m.(query)
+	feed(q.input)
+	q.state <- s
+}
+
 func (w *world) Perform(e Effect) Input {
 	if _, event := e.(Notify); !event {
 		w.effects <- e
@@ -173,9 +185,10 @@ func TestLoopTakesHoldsAndReleases(t *testing.T) {
 		w := newWorld(t)
 		l := w.start()
 		s := w.held(l)
-		state := make(chan State, 1)
-		l.Send(state)
-		require.Equal(t, Held, <-state)
+		q := query{Inquire{Hold: 2, Call: 3}, make(chan State, 1)}
+		l.Send(q)
+		require.Equal(t, Held, <-q.state)
+		require.Equal(t, Owns{Call: 3}, effect[Owns](w))
 
 		// A ping, byte by byte, and what is junk beside it.
 		ping := ">3 $7 message $1 C $24 {\"response_channel\":\"X\"} >3 $7 message $1 C $4 junk "

@@ -229,8 +229,22 @@ func (m *Machine) asked(in Input) {
 // do adds an effect.
 func (m *Machine) do(e Effect) { m.out = append(m.out, e) }
 
-// notify adds an event.
-func (m *Machine) notify(e Event) { m.do(Notify{e}) }
+// notify adds an event of the call that is served, or of the hold.
+func (m *Machine) notify(e Event) { m.tell(m.subject(), e) }
+
+// tell adds an event of a call.
+func (m *Machine) tell(call Call, e Event) { m.do(Notify{e, call}) }
+
+// subject is the call that all is about, nil if there is no single one.
+func (m *Machine) subject() Call {
+	switch {
+	case m.phase == holding && len(m.hold.calls) == 1:
+		return m.hold.calls[0]
+	case m.served():
+		return m.calls[0].Call
+	}
+	return nil
+}
 
 // want is what the lock is taken for.
 func (m *Machine) want() protocol.Mode {
@@ -263,7 +277,9 @@ func (m *Machine) acquire(in Acquire) {
 // refusal describes the present view of who is in the way.
 func (m *Machine) refusal(why Why, cause error) Refusal {
 	r := Refusal{Why: why, Cause: cause, Self: m.phase == holding || m.hold.ending}
-	if !r.Self {
+	if r.Self {
+		r.Holders = []protocol.Record{m.holder()}
+	} else {
 		r.Holders, r.Trouble = m.serve.holders, m.serve.trouble
 		r.Silent, r.Mute, r.Denied = m.serve.silent, m.serve.mute, m.serve.denied
 	}
@@ -281,7 +297,7 @@ func (m *Machine) begin() {
 		// Its place in the queue is older than this call. Whoever was woken
 		// instead has yet to read so, and would find the lock taken each time.
 		m.link.placed = false
-		m.notify(Waiting{})
+		m.tell(m.calls[0].Call, Waiting{})
 		m.sleep(m.pollPause(1), true)
 		return
 	}

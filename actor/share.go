@@ -69,9 +69,12 @@ func (m *Machine) guestsDue() time.Time {
 	return m.hold.guests.next
 }
 
-// leaveOthers ends one of several holds of a participant.
-func (m *Machine) leaveOthers(call Call) {
+// leaveOthers ends one of several holds of a participant, or one that another
+// call takes over.
+func (m *Machine) leaveOthers(call Call, loss error) {
 	m.hold.calls = slices.DeleteFunc(m.hold.calls, func(c Call) bool { return c == call })
-	m.do(End{Hold: call})
-	m.notify(GaveBack{ID: m.hold.id})
+	m.endCall(call, loss)
+	if loss == nil {
+		m.tell(call, GaveBack{ID: m.hold.id})
+	}
 }

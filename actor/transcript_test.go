@@ -264,6 +264,8 @@ func (p *player) input(words []string) Input {
 		return Reclaimed{Call: arg(1), Cause: errors.New("context ended")}
 	case "release":
 		return Release{Hold: arg(1)}
+	case "shut":
+		return Release{Hold: arg(1), Loss: ErrClosed}
 	case "abandon":
 		return Abandon{Hold: arg(1), Cause: errors.New("context ended")}
 	case "inquire":

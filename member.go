@@ -1,0 +1,163 @@
+package tether
+
+import (
+	"slices"
+
+	"github.com/tetherlock/tether/actor"
+)
+
+// member is what a goroutine knows about one of the locks that it serves.
+type member struct {
+	requests []*request // that wait, hold, or have not left yet, in order
+	lost     bool       // the hold that ended last
+	dropped  bool       // nobody has its handle
+	left     []chan<- struct{}
+	events   chan Event
+	missed   int // of the events
+}
+
+// isClosed says whether a lock takes part no longer.
+func (l *lock) isClosed() bool {
+	select {
+	case <-l.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// member returns what is known about a lock.
+func (h *host) member(l *lock) *member {
+	m := h.members[l]
+	if m == nil {
+		m = &member{dropped: l.once}
+		h.members[l] = m
+	}
+	return m
+}
+
+// ask passes an acquire on.
+func (h *host) ask(q *request, feed func(actor.Input)) {
+	if q.lock.isClosed() {
+		q.unwatch()
+		q.result <- Result{Err: ErrClosed}
+		return
+	}
+	m := h.member(q.lock)
+	m.requests, m.lost = append(m.requests, q), false
+	feed(actor.Acquire{Call: q, Try: q.try})
+}
+
+// finish is the end of a request.
+func (h *host) finish(q *request) {
+	m := h.members[q.lock]
+	if m == nil {
+		return
+	}
+	m.requests = slices.DeleteFunc(m.requests, func(other *request) bool { return other == q })
+	h.settle(q.lock, m)
+}
+
+// drop takes the news that a lock's handle is gone.
+func (h *host) drop(l *lock) {
+	if m := h.members[l]; m != nil {
+		m.dropped = true
+		h.settle(l, m)
+	}
+}
+
+// settle forgets a lock that wants nothing any more.
+func (h *host) settle(l *lock, m *member) {
+	if len(m.requests) == 0 && (m.dropped || l.isClosed()) {
+		h.end(m)
+		delete(h.members, l)
+	}
+}
+
+// end tells whoever waits for the end of a lock.
+func (h *host) end(m *member) {
+	if m.events != nil {
+		h.reading--
+		close(m.events)
+	}
+	for _, left := range m.left {
+		close(left)
+	}
+	m.events, m.left = nil, nil
+}
+
+// state is that of one lock.
+func (h *host) state(l *lock, s actor.State) State {
+	m := h.members[l]
+	switch {
+	case m == nil:
+		return Idle
+	case slices.ContainsFunc(m.requests, (*request).holds):
+		return State(s)
+	case slices.ContainsFunc(m.requests, (*request).waits):
+		return Acquiring
+	case m.lost:
+		return Lost
+	}
+	return Idle
+}
+
+func (q *request) waits() bool { return q.hold == nil }
+func (q *request) holds() bool { return q.hold != nil && q.hold.ctx.Err() == nil }
+
+// eventsOf returns the channel of a lock's events.
+func (h *host) eventsOf(l *lock) <-chan Event {
+	if l.isClosed() {
+		ended := make(chan Event)
+		close(ended)
+		return ended
+	}
+	m := h.member(l)
+	if m.events == nil {
+		h.reading++
+		m.events = make(chan Event, eventBuffer)
+	}
+	return m.events
+}
+
+// readers are the locks whose events are read, of those that a call concerns:
+// its own one, or all if there is no call.
+func (h *host) readers(call actor.Call) []*member {
+	if h.reading == 0 {
+		return nil
+	}
+	var all []*member
+	for l, m := range h.members {
+		if m.events != nil && (call == nil || call.(*request).lock == l) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// closeMember ends what one lock has and wants, as Close does for all.
+func (h *host) closeMember(c closeMember, feed func(actor.Input)) {
+	m := h.member(c.lock)
+	m.left = append(m.left, c.left)
+	if !c.lock.isClosed() {
+		close(c.lock.closed)
+	}
+	for _, q := range slices.Clone(m.requests) {
+		feed(q.closing())
+	}
+	h.settle(c.lock, m)
+}
+
+// closing is what ends a request of a lock that was closed. A grant that nobody
+// has received was never one.
+func (q *request) closing() actor.Input {
+	if q.hold == nil {
+		return actor.Cancel{Call: q, Cause: ErrClosed}
+	}
+	select {
+	case <-q.result:
+		return actor.Reclaimed{Call: q, Cause: ErrClosed}
+	default:
+		return actor.Release{Hold: q, Loss: ErrClosed}
+	}
+}
