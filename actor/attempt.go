@@ -17,8 +17,10 @@ const (
 	quickMax   = 50 * time.Millisecond
 	// oldPause is the same beside a peer of 4.0 or 4.1.
 	oldPause = 150 * time.Millisecond
-	// crowd is how many on the channel are too many to ask at once.
-	crowd = 16
+	// manyCount is what Machine.many is, except in small worlds.
+	manyCount = 16
+	// crowdPause is how long each of them stays away for each other one.
+	crowdPause = 2 * time.Millisecond
 )
 
 // withdraw takes every claim out of the own record.
@@ -104,8 +106,8 @@ func (m *Machine) joined() {
 		m.grant()
 	default:
 		if m.crowded() {
-			m.serve.spread = true
-			m.depart(departure{pause: m.jittered(time.Duration(m.probe.n) * time.Millisecond)})
+			m.serve.spreads++
+			m.depart(departure{pause: m.retry()})
 			return
 		}
 		m.ask(electing)
@@ -114,9 +116,16 @@ func (m *Machine) joined() {
 
 // crowded says whether a writer is better off to come back in a moment. When a
 // thousand come at once, and each asks everybody, a million answers keep the
-// server busy; when they come one after the other, it is a few each.
+// server busy; when they come one after the other, it is a few each. But there
+// may be as many readers, which stay: it puts up with twice as many each time.
 func (m *Machine) crowded() bool {
-	return m.probe.n > crowd && !m.cfg.Shared && !m.calls[0].Try && !m.serve.woken && !m.serve.spread
+	return m.amongMany() && m.probe.n > m.many<<m.serve.spreads && !m.cfg.Shared
+}
+
+// amongMany says whether a lock that may as well wait meets a crowd. One that was
+// woken may not: others count on it.
+func (m *Machine) amongMany() bool {
+	return m.probe.n > m.many && !m.calls[0].Try && !m.serve.woken
 }
 
 // fail ends an attempt with an error. Its socket is closed.
@@ -153,9 +162,14 @@ func (m *Machine) jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + m.cfg.Jitter()))
 }
 
-// quick is the pause of a contender whom no holder blocks.
+// quick is the pause of a contender whom no holder blocks. Many make it longer,
+// so that only a few are on the channel at a time.
 func (m *Machine) quick() time.Duration {
-	return m.jittered(min(max(quickTrips*m.link.trip, quickMin), quickMax))
+	pause := min(max(quickTrips*m.link.trip, quickMin), quickMax)
+	if m.probe.n > m.many {
+		pause = max(pause, time.Duration(m.probe.n)*crowdPause)
+	}
+	return m.jittered(pause)
 }
 
 // grant answers the served call, or all of them if they share.

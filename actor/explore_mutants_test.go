@@ -49,7 +49,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "inconclusive read as free", file: "actor/probe.go",
-		old: "case 1+len(p.records) < p.n:", new: "case p.n < 0:",
+		old: "case 1+len(p.records) < p.n && !m.outdone():", new: "case p.n < 0:",
 	},
 	{
 		name: "a higher 4.1 pending ignored", by: "TestSmallWorlds/4.1", file: "protocol/confirm.go",

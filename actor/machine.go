@@ -133,6 +133,7 @@ const (
 type Machine struct {
 	cfg   Config
 	now   time.Time
+	many  int // on the channel are too many to ask at once
 	out   []Effect
 	phase phase
 	state State
@@ -174,12 +175,12 @@ type service struct {
 	handed  bool // whoever is in the way has the queue
 	again   bool // a wake has come in the middle of an attempt
 	called  bool // all readers were woken
-	spread  bool // it has made room for a crowd
+	spreads int  // how often it has made room for a crowd
 }
 
 // NewMachine returns an idle machine.
 func NewMachine(cfg Config) *Machine {
-	m := &Machine{cfg: cfg, orphan: cfg.Once}
+	m := &Machine{cfg: cfg, many: manyCount, orphan: cfg.Once}
 	m.withdraw()
 	return m
 }

@@ -156,6 +156,22 @@ func (m *Machine) answered(in Answered) {
 	m.progress()
 }
 
+// outdone says whether some answers of many are enough. Where hundreds ask at
+// once and each stays until hundreds have answered, nobody is ever done; whoever
+// knows that it has lost makes room. Of a few, all are heard: callers are to know
+// who is in the way.
+func (m *Machine) outdone() bool {
+	if m.phase != electing || !m.amongMany() {
+		return false
+	}
+	switch m.verdict(m.probe.records) {
+	case protocol.Held, protocol.Defer:
+		return true
+	default:
+		return false
+	}
+}
+
 func (m *Machine) probed(in Probed) {
 	if !m.phase.probing() || m.probe.n >= 0 {
 		return
@@ -232,7 +248,7 @@ func (m *Machine) progress() {
 	case m.phase == joining:
 		m.joined()
 	case !m.phase.probing() || !p.greeted || !p.self || p.n < 0 || !m.link.on(p.response):
-	case 1+len(p.records) < p.n:
+	case 1+len(p.records) < p.n && !m.outdone():
 	case m.phase == electing:
 		m.elect(p.records)
 	default:
@@ -316,7 +332,8 @@ func (m *Machine) lost(taken bool) {
 	case held && m.calls[0].Try:
 		m.refuseHeld()
 	case m.calls[0].Try, !taken:
-		m.depart(departure{pause: m.retry()})
+		// One of many need not ask again: all that are there know of it now.
+		m.depart(departure{pause: m.retry(), look: m.amongMany()})
 	default:
 		m.notify(Waiting{Holders: m.serve.holders, Place: m.serve.place})
 		m.depart(departure{pause: m.pollPause(1), look: true})
