@@ -132,7 +132,7 @@ func (m *Machine) returned(d departure, err error) {
 		if m.hold.loss == nil {
 			m.tell(call, GaveBack{ID: m.hold.id, Err: err})
 		}
-		if m.hold.loss == nil || !m.closing {
+		if m.hold.loss == nil || m.hold.awaited {
 			m.do(Released{Hold: call, Err: err})
 		}
 	}

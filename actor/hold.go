@@ -23,6 +23,7 @@ type hold struct {
 	strangers bool
 	ending    bool // given back or closed, on its way off the channel
 	loss      error
+	awaited   bool // its end off the channel, by whoever has ended it
 }
 
 // check is a question whether the hold still stands: a health check, or a
@@ -149,6 +150,7 @@ func (m *Machine) release(in Release) {
 		m.admit(0, m.now.Sub(m.calls[0].since))
 		return
 	}
+	m.hold.awaited = true
 	m.endHold(in.Loss)
 	d := departure{within: leaveLimit}
 	if in.Loss != nil {
