@@ -83,7 +83,7 @@ func (c *core) open(name string, o lockOptions, once bool) *lock {
 	}
 	h := c.host(name, o)
 	l := c.handle(name, o, once)
-	l.loop = actor.Start(actor.Config{
+	l.loop = actor.NewLoop(actor.Config{
 		Channel:     name,
 		Waiters:     wire.WaitersChannel(name),
 		WakeChannel: func(id string) string { return wire.WakeChannel(name, id) },
@@ -103,7 +103,9 @@ func (c *core) open(name string, o lockOptions, once bool) *lock {
 		Once:        once,
 	}, h)
 	h.loop = l.loop
-	c.enter(l, o.line(name, once))
+	if s := c.enter(l, o.line(name, once)); s != nil {
+		h.spare = s
+	}
 	return l
 }
 
@@ -126,17 +128,21 @@ func (c *core) host(name string, o lockOptions) *host {
 
 // enter has a lock closed with the client. A lock joins the line of another one
 // that does the same: behind each other they cost the server nothing, and on
-// their own they would ask each other about the lock all the time.
-func (c *core) enter(l *lock, where line) {
-	used := c.hub.enter(l, where)
-	if used == l.loop {
-		return
+// their own they would ask each other about the lock all the time. A one-shot lock
+// gets an idle socket, if there is one.
+func (c *core) enter(l *lock, where line) *wire.Socket {
+	entry := c.hub.enter(l, where)
+	switch {
+	case entry.loop == nil:
+		l.loop, l.err = nil, ErrClosed
+	case entry.loop != l.loop:
+		l.loop = entry.loop
+	case l.once:
+		l.begins = true
+	default:
+		l.loop.Start(nil)
 	}
-	l.loop.Send(actor.Orphan{})
-	l.loop = used
-	if used == nil {
-		l.err = ErrClosed
-	}
+	return entry.socket
 }
 
 // Close ends all locks of the client, as [Lock.Close] does, and closes the

@@ -18,6 +18,8 @@ type host struct {
 	herald      *herald
 	log         *slog.Logger
 	loop        *actor.Loop
+	spare       *wire.Socket // idle, to begin with
+	left        bool         // the hub knows that it ends
 	name, label string
 	behind      string // what becomes of a release that is not confirmed
 
@@ -83,13 +85,28 @@ func (h *host) Handle(m any, s actor.State, feed func(actor.Input)) {
 	}
 }
 
-func (h *host) Idle() *wire.Socket { return h.hub.take() }
+func (h *host) Idle() *wire.Socket {
+	if s := h.spare; s != nil {
+		h.spare = nil
+		return s
+	}
+	return h.hub.take()
+}
 
 func (h *host) Discard() { h.hub.discard() }
 
 func (h *host) Dial(ctx context.Context) (*wire.Socket, error) { return h.hub.endpoint.socket(ctx) }
 
-func (h *host) Park(s *wire.Socket) { h.hub.park(s) }
+// Park tells the hub of the end at the same time, unless there is something to
+// tell the herald then.
+func (h *host) Park(s *wire.Socket, last bool) {
+	h.left = last && h.missed == 0
+	if !h.left {
+		h.hub.park(s, nil)
+		return
+	}
+	h.hub.park(s, h.loop)
+}
 
 func (h *host) Watch(addr string, moved chan<- error) { h.hub.watch(watcher{addr, h.health}, moved) }
 
@@ -223,5 +240,10 @@ func (h *host) Ended() {
 	if h.missed > 0 {
 		h.herald.offerLast(h.missing())
 	}
-	h.hub.leave(h.loop)
+	if h.spare != nil {
+		h.hub.park(h.spare, nil)
+	}
+	if !h.left {
+		h.hub.leave(h.loop)
+	}
 }

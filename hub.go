@@ -35,14 +35,18 @@ type hub struct {
 
 // Messages to the hub.
 type (
-	takeSocket  struct{ reply chan<- *wire.Socket }
-	parkSocket  struct{ socket *wire.Socket }
+	takeSocket struct{ reply chan<- *wire.Socket }
+	// parkSocket is the last word of a lock, if there is one.
+	parkSocket struct {
+		socket *wire.Socket
+		leaves *actor.Loop
+	}
 	discardIdle struct{}
 	namedIdle   struct{ socket *wire.Socket }
 	enterLock   struct {
 		lock  *lock
 		line  line
-		reply chan<- *actor.Loop
+		reply chan<- entry
 	}
 	quitLock struct {
 		lock  *lock
@@ -60,6 +64,14 @@ type (
 	// orphanHub says that the client's handle is gone.
 	orphanHub struct{}
 )
+
+// entry is what a lock begins with: the goroutine to be used, which is another
+// lock's if there is one for the same line, and nil when the client is closed;
+// and an idle socket for a one-shot lock's own one.
+type entry struct {
+	loop   *actor.Loop
+	socket *wire.Socket
+}
 
 // idleSocket is a clean socket that nobody uses.
 type idleSocket struct {
@@ -109,9 +121,9 @@ func (h *hub) take() *wire.Socket {
 // whatever has killed it may have killed all.
 func (h *hub) discard() { h.send(discardIdle{}) }
 
-// park takes a clean socket back.
-func (h *hub) park(s *wire.Socket) {
-	if !h.send(parkSocket{s}) {
+// park takes a clean socket back, of a lock that leaves unless that is nil.
+func (h *hub) park(s *wire.Socket, leaves *actor.Loop) {
+	if !h.send(parkSocket{s, leaves}) {
 		s.Close()
 	}
 }
@@ -126,13 +138,11 @@ func (h *hub) closed() bool {
 	}
 }
 
-// enter notes a lock that is to be closed with the client. It returns the
-// goroutine to be used, which is another lock's if there is one for the same
-// line, and nil when the client is closed.
-func (h *hub) enter(l *lock, where line) *actor.Loop {
-	reply := make(chan *actor.Loop, 1)
+// enter notes a lock that is to be closed with the client.
+func (h *hub) enter(l *lock, where line) entry {
+	reply := make(chan entry, 1)
 	if !h.send(enterLock{l, where, reply}) {
-		return nil
+		return entry{}
 	}
 	return <-reply
 }
@@ -179,6 +189,13 @@ type crew struct {
 	locks map[*lock]struct{}
 }
 
+func (c *crew) add(l *lock) {
+	if c.locks == nil {
+		c.locks = map[*lock]struct{}{}
+	}
+	c.locks[l] = struct{}{}
+}
+
 func (k *keeper) run() {
 	defer close(k.done)
 	timer := time.NewTimer(idleLimit)
@@ -213,6 +230,7 @@ func (k *keeper) receive(m any) {
 		m.reply <- k.freshest()
 	case parkSocket:
 		k.keep(idleSocket{m.socket, time.Now(), true})
+		k.leave(m.leaves)
 	case discardIdle:
 		k.forget(func(*wire.Socket) bool { return true })
 	case namedIdle:
@@ -222,8 +240,7 @@ func (k *keeper) receive(m any) {
 	case quitLock:
 		m.reply <- k.quit(m.lock)
 	case leaveLock:
-		k.disperse(m.loop)
-		delete(k.crews, m.loop)
+		k.leave(m.loop)
 	case watchMaster:
 		k.masters.add(m.moved, m.who)
 	case unwatchMaster:
@@ -241,23 +258,30 @@ func (k *keeper) receive(m any) {
 }
 
 // enter lets a lock in, and names the goroutine that does the same already.
-func (k *keeper) enter(m enterLock) *actor.Loop {
+func (k *keeper) enter(m enterLock) (e entry) {
 	if k.closing {
-		return nil
+		return e
 	}
-	own := &crew{line: m.line, locks: map[*lock]struct{}{}}
-	k.crews[m.lock.loop] = own
-	used := k.lines[m.line]
-	if used == nil {
-		used = m.lock.loop
+	if e.loop = k.lines[m.line]; e.loop == nil {
+		e.loop = m.lock.loop
+		k.crews[e.loop] = &crew{line: m.line}
 		if m.line != (line{}) {
-			k.lines[m.line] = used
+			k.lines[m.line] = e.loop
+		}
+		if m.lock.once {
+			e.socket = k.freshest()
 		}
 	}
 	if !m.lock.once {
-		k.crews[used].locks[m.lock] = struct{}{}
+		k.crews[e.loop].add(m.lock)
 	}
-	return used
+	return e
+}
+
+// leave is the end of a goroutine.
+func (k *keeper) leave(loop *actor.Loop) {
+	k.disperse(loop)
+	delete(k.crews, loop)
 }
 
 // quit takes a lock out of its crew. A goroutine without one is about to end,

@@ -66,7 +66,7 @@ func (c *Client) Lease(name string, opts ...LockOption) *Lock {
 		keys.fence = leaseFence(name)
 	}
 	l := c.handle(name, o, false)
-	l.loop = actor.StartLease(actor.LeaseConfig{
+	l.loop = actor.NewLeaseLoop(actor.LeaseConfig{
 		ID:      newID,
 		Jitter:  rand.Float64,
 		TTL:     o.ttl,

@@ -40,6 +40,7 @@ type lock struct {
 	once   bool // its goroutine ends with its last hold
 	hub    *hub
 	loop   *actor.Loop
+	begins bool // its goroutine starts with its first acquire
 	onLost func(*Hold)
 	closed chan struct{} // by the goroutine, when it takes nothing from the lock any more
 	err    error         // of every call
@@ -109,10 +110,12 @@ func (l *lock) ask(ctx context.Context, q *request) error {
 	case l.err != nil:
 		return l.err
 	case ctx.Err() != nil:
-		if l.once {
-			l.loop.Send(actor.Orphan{})
+		if l.begins {
+			l.loop.Start(actor.Orphan{})
 		}
 		return fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
+	case l.begins:
+		l.loop.Start(q)
 	case !l.loop.Send(q):
 		if l.once {
 			return errEnded

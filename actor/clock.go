@@ -123,7 +123,7 @@ func (m *Machine) idleTick() {
 		m.depart(departure{idle: true})
 		return
 	}
-	m.putAway()
+	m.putAway(false)
 }
 
 func (m *Machine) joinTick() {

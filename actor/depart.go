@@ -115,7 +115,7 @@ func (m *Machine) left(err error) {
 		m.refuse(*d.refusal)
 	case d.idle:
 		m.phase = resting
-		m.putAway()
+		m.putAway(false)
 		m.rest()
 	case m.serve.again:
 		m.attempt()
@@ -127,11 +127,13 @@ func (m *Machine) left(err error) {
 // returned ends a hold that was given back or closed.
 func (m *Machine) returned(d departure, err error) {
 	m.phase = resting
-	m.tidy()
-	for _, call := range m.hold.calls {
-		if m.hold.loss == nil {
+	if m.hold.loss == nil {
+		for _, call := range m.hold.calls {
 			m.tell(call, GaveBack{ID: m.hold.id, Err: err})
 		}
+	}
+	m.tidy()
+	for _, call := range m.hold.calls {
 		if m.hold.loss == nil || m.hold.awaited {
 			m.do(Released{Hold: call, Err: err})
 		}

@@ -24,8 +24,9 @@ type (
 	Send struct{ Commands []Command }
 	// Drop closes the socket.
 	Drop struct{}
-	// Park hands the clean socket back for others to use.
-	Park struct{}
+	// Park hands the clean socket back for others to use. It is the last when
+	// Stop follows, behind the answer to the last caller.
+	Park struct{ Last bool }
 	// Stop ends the loop. Nothing follows it.
 	Stop struct{}
 )

@@ -290,11 +290,11 @@ func (m *Machine) drop() {
 }
 
 // putAway hands a clean socket on and closes any other.
-func (m *Machine) putAway() {
+func (m *Machine) putAway(last bool) {
 	if !m.link.clean() {
 		m.drop()
 		return
 	}
-	m.do(Park{})
+	m.do(Park{last})
 	m.link = link{dial: m.link.dial, trip: m.link.trip}
 }

@@ -31,8 +31,9 @@ type Sockets interface {
 	// Dial returns a new socket. It is called beside the loop and may block
 	// until the context ends, or longer.
 	Dial(ctx context.Context) (*wire.Socket, error)
-	// Park takes a clean socket back.
-	Park(s *wire.Socket)
+	// Park takes a clean socket back, the last one when the lock is about to
+	// end.
+	Park(s *wire.Socket, last bool)
 	// Watch reports on moved, without blocking, when new connections reach
 	// another master than the socket at addr. Unwatch ends that.
 	Watch(addr string, moved chan<- error)
@@ -50,37 +51,44 @@ type Keys interface {
 	Hear(nudged chan<- struct{}) (stop func())
 }
 
-// Loop is the goroutine of one lock, seen from outside.
+// Loop is the goroutine of one lock, seen from outside. Send may be called before
+// Start, and waits for it.
 type Loop struct {
-	inbox chan any
-	done  chan struct{}
+	inbox  chan any
+	done   chan struct{}
+	runner *runner // nil from Start on
 }
 
-// Start starts the goroutine of a presence lock.
-func Start(cfg Config, host Sockets) *Loop {
-	l, r := newLoop(host, NewMachine(cfg))
-	r.cfg, r.sockets = cfg, host
-	go r.run()
+// NewLoop returns the goroutine of a presence lock, yet to be started.
+func NewLoop(cfg Config, host Sockets) *Loop {
+	l := newLoop(host, NewMachine(cfg))
+	l.runner.cfg, l.runner.sockets = cfg, host
 	return l
 }
 
-// StartLease starts the goroutine of a lease.
-func StartLease(cfg LeaseConfig, host Keys) *Loop {
-	l, r := newLoop(host, NewLease(cfg))
-	r.keys = host
-	go r.run()
+// NewLeaseLoop returns the goroutine of a lease, yet to be started.
+func NewLeaseLoop(cfg LeaseConfig, host Keys) *Loop {
+	l := newLoop(host, NewLease(cfg))
+	l.runner.keys = host
 	return l
 }
 
-func newLoop(host Host, m machine) (*Loop, *runner) {
+// Start starts the goroutine. It takes a message first, unless that is nil.
+func (l *Loop) Start(first any) {
+	r := l.runner
+	l.runner = nil
+	go r.run(first)
+}
+
+func newLoop(host Host, m machine) *Loop {
 	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
-	r := &runner{
+	l.runner = &runner{
 		inbox: l.inbox, done: l.done, host: host, machine: m,
 		dialed: make(chan dialResult), moved: make(chan error, 1), timer: stopped(),
 		outcomes: make(chan Ran), nudged: make(chan struct{}, 1),
 	}
-	r.feeder = r.feed
-	return l, r
+	l.runner.feeder = l.runner.feed
+	return l
 }
 
 // stopped returns a timer that is not running.
@@ -154,16 +162,23 @@ type runner struct {
 	ended   bool
 }
 
-func (r *runner) run() {
+func (r *runner) run(first any) {
 	defer close(r.done)
 	defer r.host.Ended()
 	defer r.timer.Stop()
 	defer r.listen(false)
-	for !r.ended {
-		r.wait()
-		r.flush()
-		r.rearm()
+	if first != nil {
+		r.take(first)
 	}
+	for r.settle(); !r.ended; r.settle() {
+		r.wait()
+	}
+}
+
+// settle is the end of a turn.
+func (r *runner) settle() {
+	r.flush()
+	r.rearm()
 }
 
 // wait takes one message.
@@ -171,15 +186,10 @@ func (r *runner) wait() {
 	frames, rotated := r.sources()
 	select {
 	case m := <-r.inbox:
-		r.tick()
-		if in, ok := m.(Input); ok {
-			r.feed(in)
-			return
-		}
-		r.host.Handle(m, r.machine.State(), r.feeder)
+		r.take(m)
 	case b := <-frames:
 		r.tick()
-		r.take(b)
+		r.read(b)
 	case login := <-rotated:
 		r.tick()
 		r.rotate(login)
@@ -200,6 +210,16 @@ func (r *runner) wait() {
 		r.armed = time.Time{}
 		r.feed(Tick{})
 	}
+}
+
+// take takes a message of Send.
+func (r *runner) take(m any) {
+	r.tick()
+	if in, ok := m.(Input); ok {
+		r.feed(in)
+		return
+	}
+	r.host.Handle(m, r.machine.State(), r.feeder)
 }
 
 // jump is how far the two clocks may run apart between two turns. Below it is
@@ -226,9 +246,9 @@ func (r *runner) sources() (<-chan wire.Batch, <-chan wire.Login) {
 	return r.socket.Frames(), r.socket.Rotated
 }
 
-// take takes the frames that came together. What they cause goes out in one
+// read takes the frames that came together. What they cause goes out in one
 // write.
-func (r *runner) take(b wire.Batch) {
+func (r *runner) read(b wire.Batch) {
 	from := r.socket
 	for i, v := range b.Frames {
 		r.more = i+1 < len(b.Frames) || b.Err != nil
@@ -341,7 +361,7 @@ func (r *runner) perform(e Effect) {
 	case Drop:
 		r.drop()
 	case Park:
-		r.park()
+		r.park(e.Last)
 	case Stop:
 		r.ended = true
 	case Run:
@@ -362,14 +382,14 @@ func (r *runner) tell(e Effect) {
 
 // park hands the socket back, unless more has come on it than anybody waits
 // for.
-func (r *runner) park() {
+func (r *runner) park(last bool) {
 	if r.more {
 		r.drop()
 		return
 	}
 	s := r.socket
 	r.detach()
-	r.sockets.Park(s)
+	r.sockets.Park(s, last)
 }
 
 // startDial takes an idle socket or dials beside the loop: some diallers

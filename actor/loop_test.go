@@ -85,11 +85,13 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) start() *Loop {
-	return Start(Config{
+	l := NewLoop(Config{
 		Channel: "C", Waiters: "WAIT", WakeChannel: func(id string) string { return "W" + id },
 		Response: func() string { return "R" }, Jitter: func() float64 { return 0.5 },
 		Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
 	}, w)
+	l.Start(nil)
+	return l
 }
 
 func (w *world) Idle() *wire.Socket { return nil }
@@ -112,7 +114,7 @@ func (w *world) Dial(ctx context.Context) (*wire.Socket, error) {
 	}
 }
 
-func (w *world) Park(s *wire.Socket)                { w.parked <- s }
+func (w *world) Park(s *wire.Socket, _ bool)        { w.parked <- s }
 func (w *world) Watch(_ string, moved chan<- error) { w.moved <- moved }
 func (w *world) Unwatch(chan<- error)               {}
 func (w *world) Ended()                             { close(w.effects) }

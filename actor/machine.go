@@ -336,7 +336,7 @@ func (m *Machine) stop() {
 	if m.state != HoldLost {
 		m.state = Idle
 	}
-	m.putAway()
+	m.putAway(false)
 	m.do(Stop{})
 }
 
@@ -354,7 +354,7 @@ func (m *Machine) refuse(r Refusal) {
 // for the lock again right then is to find it.
 func (m *Machine) tidy() {
 	if m.orphan && len(m.calls) == 0 && !m.link.placed {
-		m.putAway()
+		m.putAway(true)
 	}
 }
 

@@ -461,6 +461,9 @@ func describe(e Effect) []string {
 	case Drop:
 		return []string{"close the socket"}
 	case Park:
+		if e.Last {
+			return []string{"park the socket, at last"}
+		}
 		return []string{"park the socket"}
 	case Stop:
 		return []string{"stop"}
