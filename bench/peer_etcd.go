@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+)
+
+// etcdFalls: a waiter watches from a revision that has passed, and the server
+// looks at such watches every 100 ms only.
+const etcdFalls = 120 * time.Millisecond
+
+func etcdPeer() *peer {
+	return &peer{
+		library: "etcd", about: "one node that syncs to disk; the session's TTL is 60 s, renewed",
+		ttl: time.Minute, etcd: true, falls: etcdFalls, open: openEtcd(false),
+	}
+}
+
+func etcdBestPeer() *peer {
+	return &peer{
+		library: "etcd", setting: best, about: "one node that does not sync (unsafe-no-fsync); the session's TTL is 5 s",
+		ttl: ttl, etcd: true, falls: etcdFalls, open: openEtcd(true, concurrency.WithTTL(int(ttl/time.Second))),
+	}
+}
+
+func openEtcd(noSync bool, opts ...concurrency.SessionOption) func(place) (locker, error) {
+	return func(at place) (locker, error) {
+		addr := at.Etcd
+		if noSync {
+			addr = at.EtcdNoSync
+		}
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+		if err != nil {
+			return nil, err
+		}
+		l, err := newEtcdLocker(client, opts)
+		if err != nil {
+			return nil, errors.Join(err, client.Close())
+		}
+		l.owner = true
+		return l, nil
+	}
+}
+
+// etcdLocker is one session. Within a session a mutex is no obstacle.
+type etcdLocker struct {
+	client  *clientv3.Client
+	session *concurrency.Session
+	opts    []concurrency.SessionOption
+	owner   bool // of the client
+}
+
+func newEtcdLocker(client *clientv3.Client, opts []concurrency.SessionOption) (*etcdLocker, error) {
+	session, err := concurrency.NewSession(client, opts...)
+	return &etcdLocker{client: client, session: session, opts: opts}, err
+}
+
+func (l *etcdLocker) Acquire(ctx context.Context, name string) (func() error, error) {
+	m := concurrency.NewMutex(l.session, "/"+name)
+	if err := m.Lock(ctx); err != nil {
+		return nil, err
+	}
+	return func() error { return m.Unlock(context.Background()) }, nil
+}
+
+func (l *etcdLocker) Separate(standing) (locker, error) { return newEtcdLocker(l.client, l.opts) }
+
+func (l *etcdLocker) Close() error {
+	err := l.session.Close()
+	if l.owner {
+		err = errors.Join(err, l.client.Close())
+	}
+	return err
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// lossLimit is how long a loss is waited for.
+const lossLimit = 10 * time.Second
+
+var (
+	errNoLoss       = errors.New("the hold was not lost")
+	errNoConnection = errors.New("the hold's connection is not in the list")
+)
+
+// lose takes the lock and has its connection ended by the server, again and
+// again. The time runs from the kill's sending.
+func (w *worker) lose(o order) (answer, error) {
+	admin, err := dialRaw(forever, w.place.Redis)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = admin.close() }() // it was for this only
+	var took []int64
+	for range o.Ops {
+		d, err := w.loseOnce(admin, o.Name)
+		if err != nil {
+			return answer{}, err
+		}
+		took = append(took, d)
+	}
+	return answer{Took: took}, nil
+}
+
+func (w *worker) loseOnce(admin *rawSocket, name string) (int64, error) {
+	h, err := w.lock.(*tetherLocker).lock(name).Acquire(forever)
+	if err != nil {
+		return 0, err
+	}
+	list, err := admin.call("CLIENT", "LIST", "TYPE", "pubsub")
+	if err != nil {
+		return 0, err
+	}
+	id := clientID(list, name+"-lock-"+h.ID())
+	if id == "" {
+		return 0, errNoConnection
+	}
+	kill := command("CLIENT", "KILL", "ID", id)
+	begin := time.Now()
+	lost := make(chan int64, 1)
+	go func() {
+		<-h.Lost()
+		lost <- int64(time.Since(begin))
+	}()
+	if _, err := admin.exchange(kill, 1); err != nil {
+		return 0, err
+	}
+	select {
+	case d := <-lost:
+		return d, nil
+	case <-time.After(lossLimit):
+		return 0, errNoLoss
+	}
+}
+
+// clientID finds the id of a connection by its name, in a list of clients.
+func clientID(list, name string) string {
+	for line := range strings.Lines(list) {
+		fields := strings.Fields(line)
+		var id string
+		for _, f := range fields {
+			if v, ok := strings.CutPrefix(f, "id="); ok {
+				id = v
+			}
+			if f == "name="+name {
+				return id
+			}
+		}
+	}
+	return ""
+}
