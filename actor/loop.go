@@ -59,7 +59,7 @@ type Loop struct {
 // Start starts the goroutine of a presence lock.
 func Start(cfg Config, host Sockets) *Loop {
 	l, r := newLoop(host, NewMachine(cfg))
-	r.cfg, r.sockets = cfg, host
+	r.cfg, r.sockets, r.moved = cfg, host, make(chan error, 1)
 	go r.run()
 	return l
 }
@@ -67,7 +67,7 @@ func Start(cfg Config, host Sockets) *Loop {
 // StartLease starts the goroutine of a lease.
 func StartLease(cfg LeaseConfig, host Keys) *Loop {
 	l, r := newLoop(host, NewLease(cfg))
-	r.keys = host
+	r.keys, r.outcomes, r.nudged = host, make(chan Ran), make(chan struct{}, 1)
 	go r.run()
 	return l
 }
@@ -75,9 +75,7 @@ func StartLease(cfg LeaseConfig, host Keys) *Loop {
 func newLoop(host Host, m machine) (*Loop, *runner) {
 	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
 	return l, &runner{
-		inbox: l.inbox, done: l.done, host: host, machine: m,
-		dialed: make(chan dialResult), moved: make(chan error, 1), timer: stopped(),
-		outcomes: make(chan Ran), nudged: make(chan struct{}, 1),
+		inbox: l.inbox, done: l.done, host: host, machine: m, timer: stopped(),
 	}
 }
 
@@ -104,7 +102,6 @@ func (l *Loop) Send(m any) bool {
 func (l *Loop) Done() <-chan struct{} { return l.done }
 
 type dialResult struct {
-	dial   int
 	socket *wire.Socket
 	err    error
 }
@@ -130,10 +127,13 @@ type runner struct {
 	more    bool // it has delivered what has not been looked at yet
 	route   router
 	names   names
-	buf     []byte
+	// lockName is the name that the socket bears on the channel, once it was
+	// needed.
+	lockName string
+	buf      []byte
 
-	dialed  chan dialResult
-	dial    int // the one that is awaited, 0 for none
+	dialed  chan dialResult // nil if none is awaited
+	dial    int
 	abandon context.CancelFunc
 	moved   chan error
 
@@ -156,6 +156,7 @@ func (r *runner) run() {
 	defer r.host.Ended()
 	defer r.timer.Stop()
 	defer r.listen(false)
+	defer r.abandonDial()
 	for !r.ended {
 		r.wait()
 		r.flush()
@@ -283,23 +284,17 @@ func (r *runner) detach() {
 	case <-r.moved:
 	default:
 	}
-	r.socket, r.more, r.buf, r.route = nil, false, r.buf[:0], router{}
+	r.socket, r.more, r.buf, r.route, r.lockName = nil, false, r.buf[:0], router{}, ""
 }
 
-// arrived takes the outcome of a dial. One that comes too late is closed.
+// arrived takes the outcome of the dial that is awaited.
 func (r *runner) arrived(d dialResult) {
-	if d.dial != r.dial {
-		if d.socket != nil {
-			d.socket.Close()
-		}
-		return
-	}
 	r.abandonDial()
 	if d.err != nil {
-		r.feed(DialFailed{Dial: d.dial, Err: d.err})
+		r.feed(DialFailed{Dial: r.dial, Err: d.err})
 		return
 	}
-	r.attach(d.dial, d.socket)
+	r.attach(r.dial, d.socket)
 }
 
 func (r *runner) attach(dial int, s *wire.Socket) {
@@ -378,14 +373,15 @@ func (r *runner) startDial(d Dial) {
 		r.attach(d.Dial, s)
 		return
 	}
+	r.abandonDial()
 	ctx, cancel := context.WithCancel(context.Background())
-	r.dial, r.abandon = d.Dial, cancel
-	n, host, dialed, done := d.Dial, r.sockets, r.dialed, r.done
+	host, dialed := r.sockets, make(chan dialResult)
+	r.dial, r.dialed, r.abandon = d.Dial, dialed, cancel
 	go func() {
 		s, err := host.Dial(ctx)
 		select {
-		case dialed <- dialResult{n, s, err}:
-		case <-done:
+		case dialed <- dialResult{s, err}:
+		case <-ctx.Done(): // it comes too late
 			if s != nil {
 				s.Close()
 			}
@@ -397,7 +393,7 @@ func (r *runner) abandonDial() {
 	if r.abandon != nil {
 		r.abandon()
 	}
-	r.dial, r.abandon = 0, nil
+	r.dialed, r.abandon = nil, nil
 }
 
 // flush writes what the turn has gathered.
