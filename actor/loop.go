@@ -102,6 +102,7 @@ func (l *Loop) Send(m any) bool {
 func (l *Loop) Done() <-chan struct{} { return l.done }
 
 type dialResult struct {
+	dial   int
 	socket *wire.Socket
 	err    error
 }
@@ -124,7 +125,6 @@ type runner struct {
 	cfg     Config
 	sockets Sockets
 	socket  *wire.Socket
-	more    bool // it has delivered what has not been looked at yet
 	route   router
 	names   names
 	// lockName is the name that the socket bears on the channel, once it was
@@ -133,7 +133,6 @@ type runner struct {
 	buf      []byte
 
 	dialed  chan dialResult // nil if none is awaited
-	dial    int
 	abandon context.CancelFunc
 	moved   chan error
 
@@ -147,6 +146,7 @@ type runner struct {
 	armed   time.Time
 	now     time.Time
 	next    []Input // results of effects
+	more    bool    // the socket has delivered what has not been looked at yet
 	feeding bool
 	ended   bool
 }
@@ -291,10 +291,10 @@ func (r *runner) detach() {
 func (r *runner) arrived(d dialResult) {
 	r.abandonDial()
 	if d.err != nil {
-		r.feed(DialFailed{Dial: r.dial, Err: d.err})
+		r.feed(DialFailed{Dial: d.dial, Err: d.err})
 		return
 	}
-	r.attach(r.dial, d.socket)
+	r.attach(d.dial, d.socket)
 }
 
 func (r *runner) attach(dial int, s *wire.Socket) {
@@ -321,7 +321,7 @@ func (r *runner) feed(in Input) {
 
 func (r *runner) perform(e Effect) {
 	switch e := e.(type) {
-	case Send:
+	case *Send:
 		for _, c := range e.Commands {
 			r.buf = r.encode(r.buf, c)
 			r.route.sent(c)
@@ -375,12 +375,12 @@ func (r *runner) startDial(d Dial) {
 	}
 	r.abandonDial()
 	ctx, cancel := context.WithCancel(context.Background())
-	host, dialed := r.sockets, make(chan dialResult)
-	r.dial, r.dialed, r.abandon = d.Dial, dialed, cancel
+	n, host, dialed := d.Dial, r.sockets, make(chan dialResult)
+	r.dialed, r.abandon = dialed, cancel
 	go func() {
 		s, err := host.Dial(ctx)
 		select {
-		case dialed <- dialResult{s, err}:
+		case dialed <- dialResult{n, s, err}:
 		case <-ctx.Done(): // it comes too late
 			if s != nil {
 				s.Close()

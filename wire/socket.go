@@ -46,7 +46,7 @@ const (
 	batchSize = 64
 	// batchRoom is how many values get room together at most: the replies to
 	// an acquire are three frames and the ten values that those consist of.
-	batchRoom = 14
+	batchRoom = 13
 	// firstFrames is how many of them are frames.
 	firstFrames = 3
 )
@@ -77,9 +77,7 @@ func (s *Socket) read() {
 	r := NewReader(s.conn)
 	r.wanted = looked
 	for {
-		r.wait()
-		b := readBatch(r)
-		r.room = nil // the values of a batch live and die together
+		b := receive(r)
 		select {
 		case s.frames <- b:
 		case <-s.closed:
@@ -91,10 +89,19 @@ func (s *Socket) read() {
 	}
 }
 
+// receive waits for what comes next. It has room for its values made together:
+// they live and die together.
+func receive(r *Reader) Batch {
+	r.wait()
+	r.room = make([]Value, min(r.lines(), batchRoom))
+	b := readBatch(r)
+	r.room = nil
+	return b
+}
+
 // readBatch reads what has come together, so that the owner is woken once for
 // the replies of one write.
 func readBatch(r *Reader) (b Batch) {
-	r.room = make([]Value, min(r.lines(), batchRoom))
 	b.Frames = r.elems(firstFrames)
 	v, err := r.Read()
 	for ok := true; ok && err == nil; {
