@@ -73,8 +73,7 @@ func (r *Reader) ReadBuffered() (v Value, ok bool, err error) {
 	return r.frame(false)
 }
 
-// wait waits for the next byte, as Read does. Its stack is not as deep: where a
-// goroutine waits most of its life, that is a matter of 2 kB.
+// wait waits for the next byte, as Read does, and takes nothing.
 func (r *Reader) wait() {
 	if r.err != nil {
 		return

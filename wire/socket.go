@@ -89,8 +89,9 @@ func (s *Socket) read() {
 	}
 }
 
-// receive waits for what comes next. It has room for its values made together:
-// they live and die together.
+// receive waits for what comes next and reads it. The room for its values is one
+// piece of memory, as they live and die together, and there is none as long as
+// nothing has come.
 func receive(r *Reader) Batch {
 	r.wait()
 	r.room = make([]Value, min(r.lines(), batchRoom))
