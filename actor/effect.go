@@ -20,7 +20,8 @@ type (
 	}
 	// CancelDial gives up the socket that Dial asked for.
 	CancelDial struct{}
-	// Send writes commands. All of one turn go out in one write.
+	// Send writes commands. All of one turn go out in one write. It is good
+	// until the next call of Step.
 	Send struct{ Commands []Command }
 	// Drop closes the socket.
 	Drop struct{}
@@ -105,7 +106,7 @@ type (
 
 func (Dial) effect()       {}
 func (CancelDial) effect() {}
-func (Send) effect()       {}
+func (*Send) effect()      {}
 func (Drop) effect()       {}
 func (Park) effect()       {}
 func (Stop) effect()       {}

@@ -44,7 +44,7 @@ func (l *lock) clone(w *model, twins map[*conn]*conn) *lock {
 	twin.open, twin.held, twin.leaving = slices.Clone(l.open), slices.Clone(l.held), slices.Clone(l.leaving)
 	twin.back, twin.asking, twin.next = slices.Clone(l.back), slices.Clone(l.asking), nil
 	m := *l.m
-	m.out, m.cfg = nil, Config{}
+	m.out, m.link.out, m.cfg = nil, outbox{}, Config{}
 	separate(reflect.ValueOf(&m).Elem())
 	twin.m = &m
 	m.cfg = twin.configure(l.m.cfg)

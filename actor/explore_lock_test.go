@@ -107,7 +107,7 @@ func (l *lock) judgePing(p protocol.Ping, effects []Effect) {
 		switch e := e.(type) {
 		case Drop:
 			return // to leave at once is an answer, too
-		case Send:
+		case *Send:
 			if slices.ContainsFunc(e.Commands, func(c Command) bool { return c.Op == Answer && c.Channel == p.Response }) {
 				return
 			}
@@ -124,7 +124,7 @@ func (l *lock) perform(e Effect) {
 		l.startDial(e)
 	case CancelDial:
 		l.dial = 0
-	case Send:
+	case *Send:
 		if l.conn == nil {
 			l.w.fail("lock %d writes without a socket", l.num)
 		}

@@ -25,6 +25,31 @@ type link struct {
 	// placed says that the id was put at the tail of a queue when it left, and
 	// that it listens for its wake.
 	placed bool
+	out    outbox
+}
+
+// outbox is the memory of what one step writes. The next step that writes uses
+// it again.
+type outbox struct {
+	commands []Command
+	sends    []Send
+}
+
+// maxOutbox is how many commands are worth keeping the memory of.
+const maxOutbox = 8
+
+func (o *outbox) send(commands []Command) *Send {
+	from := len(o.commands)
+	o.commands = append(o.commands, commands...)
+	o.sends = append(o.sends, Send{slices.Clip(o.commands[from:])})
+	return &o.sends[len(o.sends)-1]
+}
+
+func (o *outbox) empty() {
+	if cap(o.commands) > maxOutbox {
+		*o = outbox{}
+	}
+	o.commands, o.sends = o.commands[:0], o.sends[:0]
 }
 
 type subscription struct {
@@ -73,7 +98,15 @@ func (m *Machine) send(commands ...Command) {
 			m.link.owed++
 		}
 	}
-	m.do(Send{commands})
+	if !slices.ContainsFunc(m.out, sends) {
+		m.link.out.empty() // what is left there is of an earlier step
+	}
+	m.do(m.link.out.send(commands))
+}
+
+func sends(e Effect) bool {
+	_, ok := e.(*Send)
+	return ok
 }
 
 // standing says whether a channel stays subscribed from one question to the

@@ -62,14 +62,16 @@ type Loop struct {
 // NewLoop returns the goroutine of a presence lock, yet to be started.
 func NewLoop(cfg Config, host Sockets) *Loop {
 	l := newLoop(host, NewMachine(cfg))
-	l.runner.cfg, l.runner.sockets = cfg, host
+	r := l.runner
+	r.cfg, r.sockets, r.moved = cfg, host, make(chan error, 1)
 	return l
 }
 
 // NewLeaseLoop returns the goroutine of a lease, yet to be started.
 func NewLeaseLoop(cfg LeaseConfig, host Keys) *Loop {
 	l := newLoop(host, NewLease(cfg))
-	l.runner.keys = host
+	r := l.runner
+	r.keys, r.outcomes, r.nudged = host, make(chan Ran), make(chan struct{}, 1)
 	return l
 }
 
@@ -83,9 +85,7 @@ func (l *Loop) Start(first any) {
 func newLoop(host Host, m machine) *Loop {
 	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
 	l.runner = &runner{
-		inbox: l.inbox, done: l.done, host: host, machine: m,
-		dialed: make(chan dialResult), moved: make(chan error, 1), timer: stopped(),
-		outcomes: make(chan Ran), nudged: make(chan struct{}, 1),
+		inbox: l.inbox, done: l.done, host: host, machine: m, timer: stopped(),
 	}
 	l.runner.feeder = l.runner.feed
 	return l
@@ -137,13 +137,14 @@ type runner struct {
 	cfg     Config
 	sockets Sockets
 	socket  *wire.Socket
-	more    bool // it has delivered what has not been looked at yet
 	route   router
 	names   names
-	buf     []byte
+	// lockName is the name that the socket bears on the channel, once it was
+	// needed.
+	lockName string
+	buf      []byte
 
-	dialed  chan dialResult
-	dial    int // the one that is awaited, 0 for none
+	dialed  chan dialResult // nil if none is awaited
 	abandon context.CancelFunc
 	moved   chan error
 
@@ -157,6 +158,7 @@ type runner struct {
 	armed   time.Time
 	now     time.Time
 	next    []Input // results of effects
+	more    bool    // the socket has delivered what has not been looked at yet
 	feeding bool
 	feeder  func(Input) // feed
 	ended   bool
@@ -167,6 +169,7 @@ func (r *runner) run(first any) {
 	defer r.host.Ended()
 	defer r.timer.Stop()
 	defer r.listen(false)
+	defer r.abandonDial()
 	if first != nil {
 		r.take(first)
 	}
@@ -306,17 +309,11 @@ func (r *runner) detach() {
 	case <-r.moved:
 	default:
 	}
-	r.socket, r.more, r.buf, r.route = nil, false, r.buf[:0], router{}
+	r.socket, r.more, r.buf, r.route, r.lockName = nil, false, r.buf[:0], router{}, ""
 }
 
-// arrived takes the outcome of a dial. One that comes too late is closed.
+// arrived takes the outcome of the dial that is awaited.
 func (r *runner) arrived(d dialResult) {
-	if d.dial != r.dial {
-		if d.socket != nil {
-			d.socket.Close()
-		}
-		return
-	}
 	r.abandonDial()
 	if d.err != nil {
 		r.feed(DialFailed{Dial: d.dial, Err: d.err})
@@ -349,7 +346,7 @@ func (r *runner) feed(in Input) {
 
 func (r *runner) perform(e Effect) {
 	switch e := e.(type) {
-	case Send:
+	case *Send:
 		for _, c := range e.Commands {
 			r.buf = r.encode(r.buf, c)
 			r.route.sent(c)
@@ -401,14 +398,15 @@ func (r *runner) startDial(d Dial) {
 		r.attach(d.Dial, s)
 		return
 	}
+	r.abandonDial()
 	ctx, cancel := context.WithCancel(context.Background())
-	r.dial, r.abandon = d.Dial, cancel
-	n, host, dialed, done := d.Dial, r.sockets, r.dialed, r.done
+	n, host, dialed := d.Dial, r.sockets, make(chan dialResult)
+	r.dialed, r.abandon = dialed, cancel
 	go func() {
 		s, err := host.Dial(ctx)
 		select {
 		case dialed <- dialResult{n, s, err}:
-		case <-done:
+		case <-ctx.Done(): // it comes too late
 			if s != nil {
 				s.Close()
 			}
@@ -420,7 +418,7 @@ func (r *runner) abandonDial() {
 	if r.abandon != nil {
 		r.abandon()
 	}
-	r.dial, r.abandon = 0, nil
+	r.dialed, r.abandon = nil, nil
 }
 
 // flush writes what the turn has gathered.

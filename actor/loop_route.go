@@ -9,7 +9,18 @@ import (
 
 // router matches the frames of one stream with the commands that were written:
 // pushes by channel, replies first in, first out.
-type router struct{ waiting []sent }
+type router struct {
+	waiting []sent
+	// The last pushes of their kind, most of which are about one channel.
+	subscribed, unsubscribed Input
+}
+
+// Inputs that nearly every attempt has. In an interface they would be a piece of
+// memory each time.
+var (
+	countedOne    Input = Counted{N: 1}
+	greetedMaster Input = Greeted{Role: "master", Mode: "standalone"}
+)
 
 // sent is a command that was written. Text says that it was a script's text.
 type sent struct {
@@ -64,12 +75,23 @@ func (t *router) push(n names, v wire.Value) Input {
 		return message(n, about, v.Elems[2].Text())
 	case "subscribe":
 		t.confirm(Subscribe)
-		return Subscribed{Channel: about}
+		return again(&t.subscribed, Subscribed{Channel: about})
 	case "unsubscribe":
 		t.confirm(Unsubscribe)
-		return Unsubscribed{Channel: about}
+		return again(&t.unsubscribed, Unsubscribed{Channel: about})
 	}
 	return nil
+}
+
+// again returns an input, as the one that came last if it is equal.
+func again[T interface {
+	comparable
+	Input
+}](last *Input, in T) Input {
+	if *last != Input(in) {
+		*last = in
+	}
+	return *last
 }
 
 // confirm takes the first command that a push confirms.
@@ -102,16 +124,16 @@ func message(n names, about, payload string) Input {
 func parse(channel string, op Op, v wire.Value) Input {
 	switch op {
 	case Count:
-		if n, ok := numsub(v, 1); ok {
-			return Counted{N: n[0]}
+		if numsub(v, 1) {
+			return counted(subscribers(v, 0))
 		}
 	case Look:
-		if n, ok := numsub(v, 2); ok {
-			return Looked{N: n[0], Sleepers: n[1]}
+		if numsub(v, 2) {
+			return Looked{N: subscribers(v, 0), Sleepers: subscribers(v, 1)}
 		}
 	case Listen:
-		if n, ok := numsub(v, len(v.Elems)/2); ok {
-			return Listening{Counts: n}
+		if n := len(v.Elems) / 2; numsub(v, n) {
+			return listening(v, n)
 		}
 	case Draw:
 		if n, token, ok := drawn(v); ok {
@@ -127,9 +149,7 @@ func parse(channel string, op Op, v wire.Value) Input {
 		}
 	case Hello:
 		if v.Kind == wire.Map || v.Kind == wire.Array {
-			role, _ := v.Lookup("role")
-			mode, _ := v.Lookup("mode")
-			return Greeted{Role: role.Text(), Mode: mode.Text()}
+			return greeted(v)
 		}
 	case Login, Auth, Select, Answer, Echo, Summon:
 		return Done{}
@@ -139,6 +159,22 @@ func parse(channel string, op Op, v wire.Value) Input {
 		}
 	}
 	return nil
+}
+
+func counted(n int) Input {
+	if n == 1 {
+		return countedOne
+	}
+	return Counted{N: n}
+}
+
+func greeted(v wire.Value) Input {
+	role, _ := v.Lookup("role")
+	mode, _ := v.Lookup("mode")
+	if g := (Greeted{Role: role.Text(), Mode: mode.Text()}); g != greetedMaster {
+		return g
+	}
+	return greetedMaster
 }
 
 func integer(op Op, n int) Input {
@@ -152,19 +188,29 @@ func integer(op Op, n int) Input {
 	}
 }
 
-// numsub reads the reply of PUBSUB NUMSUB for a number of channels.
-func numsub(v wire.Value, channels int) ([]int, bool) {
+// numsub says whether the value is the reply of PUBSUB NUMSUB for a number of
+// channels.
+func numsub(v wire.Value, channels int) bool {
 	if len(v.Elems) != 2*channels {
-		return nil, false
+		return false
 	}
+	for i := range channels {
+		if v.Elems[2*i+1].Kind != wire.Integer {
+			return false
+		}
+	}
+	return true
+}
+
+// subscribers are those of one channel in the reply of PUBSUB NUMSUB.
+func subscribers(v wire.Value, channel int) int { return int(v.Elems[2*channel+1].Int) }
+
+func listening(v wire.Value, channels int) Input {
 	counts := make([]int, channels)
 	for i := range counts {
-		if v.Elems[2*i+1].Kind != wire.Integer {
-			return nil, false
-		}
-		counts[i] = int(v.Elems[2*i+1].Int)
+		counts[i] = subscribers(v, i)
 	}
-	return counts, true
+	return Listening{Counts: counts}
 }
 
 // drawn reads a count and the token that was drawn with it, 0 if none was.
@@ -231,7 +277,10 @@ func (r *runner) encode(dst []byte, c Command) []byte {
 func (r *runner) name(n Naming) string {
 	switch n {
 	case LockName:
-		return wire.ConnName(r.cfg.Channel, r.socket.ID)
+		if r.lockName == "" {
+			r.lockName = wire.ConnName(r.cfg.Channel, r.socket.ID)
+		}
+		return r.lockName
 	case IdleName:
 		return wire.IdleName
 	case KeepName:

@@ -160,7 +160,7 @@ func (p *player) feed(in Input) {
 	for _, e := range p.machine().Step(p.now, in) {
 		p.lines = append(p.lines, describe(e)...)
 		switch e := e.(type) {
-		case Send:
+		case *Send:
 			p.sent = append(p.sent, e.Commands...)
 		case Drop, Park:
 			p.sent = nil
@@ -467,7 +467,7 @@ func describe(e Effect) []string {
 		return []string{"park the socket"}
 	case Stop:
 		return []string{"stop"}
-	case Send:
+	case *Send:
 		var lines []string
 		for _, c := range e.Commands {
 			lines = append(lines, "> "+describeCommand(c))

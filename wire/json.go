@@ -35,15 +35,21 @@ func object(data string) (raw, bool) {
 
 // text is a string.
 func (r raw) text() (string, bool) {
+	b, ok := r.bytes()
+	return string(b), ok
+}
+
+// bytes is text for what is only looked at.
+func (r raw) bytes() ([]byte, bool) {
 	if len(r) == 0 || r[0] != '"' {
-		return "", false
+		return nil, false
 	}
 	if bytes.IndexByte(r, '\\') < 0 {
-		return string(r[1 : len(r)-1]), true
+		return r[1 : len(r)-1], true
 	}
 	var s string
 	err := json.Unmarshal(r, &s)
-	return s, err == nil
+	return []byte(s), err == nil
 }
 
 // is says whether the value is this number, however it is written: 1, 1.0.
@@ -101,8 +107,7 @@ func (w *walk) member() bool {
 	}
 	w.key = key[1 : len(key)-1]
 	if bytes.IndexByte(key, '\\') >= 0 {
-		s, _ := key.text()
-		w.key = []byte(s)
+		w.key, _ = key.bytes()
 	}
 	w.value = w.take()
 	return true

@@ -82,8 +82,8 @@ func (r raw) asker(p *protocol.Ping) {
 // want reads what somebody waits for, zero if it is nothing that one can wait
 // for.
 func (r raw) want() protocol.Mode {
-	name, _ := r.text()
-	mode, _ := protocol.ParseMode(name)
+	name, _ := r.bytes()
+	mode, _ := protocol.ParseMode(string(name))
 	if mode == protocol.Pending {
 		return 0
 	}

@@ -39,37 +39,47 @@ func appendWaiters(dst []byte, queue protocol.Queue) []byte {
 // may travel is not looked at.
 func (r raw) queue() protocol.Queue {
 	var queue protocol.Queue
-	var seen map[string]bool // not a search of the queue: a message has room for many doubles
+	var ids []byte
+	var seen map[holderID]bool // not a search of the queue: a message has room for many doubles
 	for e := r.elements(); len(queue) < protocol.MaxLuggage && e.element(); {
-		w, ok := e.value.waiter()
-		if !ok || seen[w.ID] {
+		id, want, ok := e.value.waiter()
+		if !ok || seen[id] {
 			continue
 		}
 		if queue == nil {
 			expected := min(1+len(r)/waiterLen, protocol.MaxLuggage)
-			queue, seen = make(protocol.Queue, 0, expected), make(map[string]bool, expected)
+			queue, seen = make(protocol.Queue, 0, expected), make(map[holderID]bool, expected)
+			ids = make([]byte, 0, expected*holderIDLen)
 		}
-		seen[w.ID] = true
-		queue = append(queue, w)
+		seen[id] = true
+		queue, ids = append(queue, protocol.Waiter{Want: want}), append(ids, id[:]...)
+	}
+	all := string(ids) // a string for each would be a hundred pieces of memory
+	for i := range queue {
+		queue[i].ID = all[i*holderIDLen:][:holderIDLen]
 	}
 	return queue
 }
 
+type holderID [holderIDLen]byte
+
 // waiter reads one place in a queue.
-func (r raw) waiter() (protocol.Waiter, bool) {
+func (r raw) waiter() (id holderID, want protocol.Mode, ok bool) {
 	e := r.elements()
 	e.element()
-	id, _ := e.value.text()
+	name, _ := e.value.bytes()
 	e.element()
-	want, _ := e.value.text()
-	if e.element() || !validHolderID(id) {
-		return protocol.Waiter{}, false
+	letter, _ := e.value.bytes()
+	if e.element() || !validHolderID(string(name)) {
+		return holderID{}, 0, false
 	}
-	switch want {
+	switch string(letter) {
 	case "x":
-		return protocol.Waiter{ID: id, Want: protocol.Exclusive}, true
+		want = protocol.Exclusive
 	case "s":
-		return protocol.Waiter{ID: id, Want: protocol.Shared}, true
+		want = protocol.Shared
+	default:
+		return holderID{}, 0, false
 	}
-	return protocol.Waiter{}, false
+	return holderID(name), want, true
 }

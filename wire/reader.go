@@ -11,7 +11,7 @@ import (
 // bufferSize is what a Reader costs that waits. A lock waits most of its life.
 const bufferSize = 1 << 10
 
-// firstElems is how many elements get room on the word of a header alone.
+// firstElems is the most that get room on the word of a header alone.
 const firstElems = 16
 
 // Reader turns a stream of bytes into RESP3 frames; RESP2 is among them. It
@@ -19,13 +19,16 @@ const firstElems = 16
 type Reader struct {
 	src    *bufio.Reader
 	limits Limits
-	open   []level // aggregates that are not complete, the outermost first
-	attr   *Value  // the attribute of the value that comes next
-	used   int     // what the values that are not returned yet take in memory
-	owed   int     // what of that is attr
-	off    int64   // bytes consumed
-	at     int64   // off at the last header
-	err    error   // what ended the stream
+	open   []level  // aggregates that are not complete, the outermost first
+	attr   *Value   // the attribute of the value that comes next
+	room   []Value  // for the elements of what comes next
+	wanted []string // if any, the keys to which a frame that is a map is cut down
+	about  string   // the channel of the last push
+	used   int      // what the values that are not returned yet take in memory
+	owed   int      // what of that is attr
+	off    int64    // bytes consumed
+	at     int64    // off at the last header
+	err    error    // what ended the stream
 }
 
 // level is an aggregate that is not complete.
@@ -68,6 +71,16 @@ func (r *Reader) Read() (Value, error) {
 // together without a complete frame being held up by the half of another.
 func (r *Reader) ReadBuffered() (v Value, ok bool, err error) {
 	return r.frame(false)
+}
+
+// wait waits for the next byte, as Read does, and takes nothing.
+func (r *Reader) wait() {
+	if r.err != nil {
+		return
+	}
+	if _, err := r.src.Peek(1); err != nil {
+		r.err = r.ended(err)
+	}
 }
 
 // frame reads headers until a frame is complete. It is a loop over a stack of
@@ -117,10 +130,7 @@ func (r *Reader) next() (v Value, complete bool, err error) {
 	r.at = r.off
 	t, err := r.src.ReadByte()
 	if err != nil {
-		if err == io.EOF && len(r.open) == 0 && r.attr == nil {
-			return Value{}, false, err
-		}
-		return Value{}, false, cut(err)
+		return Value{}, false, r.ended(err)
 	}
 	r.off++
 	// The type comes first: whoever answers in another protocol may never
@@ -149,7 +159,7 @@ func (r *Reader) simple(t byte, line []byte) (Value, bool, error) {
 	v, ok := Value{}, true
 	switch t {
 	case '+':
-		v = Value{Kind: SimpleString, Str: text(line)}
+		v = Value{Kind: SimpleString, Str: r.text(line)}
 	case '-':
 		v = Value{Kind: Error, Str: string(line)}
 	case ':':
@@ -194,6 +204,14 @@ func (r *Reader) charge(size int) error {
 
 func (r *Reader) broken(format string, args ...any) error {
 	return &ProtocolError{Offset: r.at, Reason: fmt.Sprintf(format, args...)}
+}
+
+// ended is the error for a stream that ends before a header.
+func (r *Reader) ended(err error) error {
+	if len(r.open) == 0 && r.attr == nil {
+		return err
+	}
+	return cut(err)
 }
 
 // cut is the error for a stream that ends within a frame.

@@ -16,7 +16,7 @@ func (r *Reader) aggregate(t byte, line []byte) (Value, bool, error) {
 	top := level{kind: kind, left: left, used: r.used - r.owed}
 	top.attr = r.takeAttr()
 	if left > 0 {
-		top.elems = make([]Value, 0, min(left, firstElems))
+		top.elems = r.elems(min(left, r.expected(kind)))
 	}
 	r.open = append(r.open, top)
 	if err := r.charge(0); err != nil || left != 0 {
@@ -93,7 +93,11 @@ func (r *Reader) place(v Value) (frame Value, complete bool, err error) {
 		if len(top.elems) == r.limits.Elements {
 			return Value{}, false, r.broken("an aggregate of more than %d elements", r.limits.Elements)
 		}
-		top.elems = append(top.elems, v)
+		if r.unwanted() {
+			top.elems = top.elems[:len(top.elems)-1] // nor is its key
+		} else {
+			top.elems = append(top.elems, v)
+		}
 		top.left--
 		if top.left != 0 {
 			return Value{}, false, nil

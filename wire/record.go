@@ -114,8 +114,8 @@ func DecodeRecord(data string) (protocol.Record, protocol.Queue) {
 	if r.ID, ok = id.text(); !ok || r.ID == "" || strings.HasPrefix(r.ID, "legacy-") {
 		return legacy, nil
 	}
-	name, _ := mode.text()
-	if r.Mode, ok = protocol.ParseMode(name); !ok || !version.is(protocolVersion) {
+	name, _ := mode.bytes()
+	if r.Mode, ok = protocol.ParseMode(string(name)); !ok || !version.is(protocolVersion) {
 		return legacy, nil
 	}
 	return r, ext.told(&r)

@@ -44,7 +44,15 @@ const (
 	backlog = 4
 	// batchSize bounds a batch.
 	batchSize = 64
+	// batchRoom is how many values get room together at most: the replies to
+	// an acquire are three frames and the ten values that those consist of.
+	batchRoom = 13
+	// firstFrames is how many of them are frames.
+	firstFrames = 3
 )
+
+// looked are the keys of maps that anybody looks at, all of them HELLO's.
+var looked = []string{"role", "mode"}
 
 // A write may take between writeMin and twice writeMax. Commands are small and the
 // kernel takes them at once, unless a peer has not read for megabytes; then the
@@ -67,8 +75,9 @@ func NewSocket(conn net.Conn, id string, login Login, after func()) *Socket {
 
 func (s *Socket) read() {
 	r := NewReader(s.conn)
+	r.wanted = looked
 	for {
-		b := readBatch(r)
+		b := receive(r)
 		select {
 		case s.frames <- b:
 		case <-s.closed:
@@ -80,9 +89,21 @@ func (s *Socket) read() {
 	}
 }
 
+// receive waits for what comes next and reads it. The room for its values is one
+// piece of memory, as they live and die together, and there is none as long as
+// nothing has come.
+func receive(r *Reader) Batch {
+	r.wait()
+	r.room = make([]Value, min(r.lines(), batchRoom))
+	b := readBatch(r)
+	r.room = nil
+	return b
+}
+
 // readBatch reads what has come together, so that the owner is woken once for
 // the replies of one write.
 func readBatch(r *Reader) (b Batch) {
+	b.Frames = r.elems(firstFrames)
 	v, err := r.Read()
 	for ok := true; ok && err == nil; {
 		b.Frames = append(b.Frames, v)
@@ -95,7 +116,8 @@ func readBatch(r *Reader) (b Batch) {
 	return b
 }
 
-// Frames delivers what the server sends, in order.
+// Frames delivers what the server sends, in order. Maps come with the keys that
+// HELLO's reply is looked at for, role and mode, and no others.
 func (s *Socket) Frames() <-chan Batch { return s.frames }
 
 // Fresh says whether nothing has been written yet.

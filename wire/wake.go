@@ -29,7 +29,7 @@ func DecodeWake(data string) (protocol.Wake, bool) {
 			ext = m.value
 		}
 	}
-	if name, _ := kind.text(); name != "wake" {
+	if name, _ := kind.bytes(); string(name) != "wake" {
 		return protocol.Wake{}, false
 	}
 	return ext.wake(), true
