@@ -100,6 +100,7 @@ func (c *core) open(name string, o lockOptions, once bool) *lock {
 		MaxWait:     o.maxWait,
 		Reply:       c.hub.endpoint.replyLimit,
 		Renewable:   c.hub.endpoint.login.renewable(),
+		Observed:    h.observed,
 		Once:        once,
 	}, h)
 	h.loop = l.loop

@@ -21,7 +21,7 @@ type tenure struct {
 	call     *request
 	name, id string
 	token    int64
-	hold     weak.Pointer[Hold] // the program's
+	hold     weak.Pointer[Hold] // the program's, for OnLost
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -41,7 +41,12 @@ func newTenure(loop *actor.Loop, name string, g actor.Grant, call *request) *ten
 
 func newHold(t *tenure, log *slog.Logger) *Hold {
 	h := &Hold{t}
-	t.hold = weak.Make(h)
+	if t.call.lock.onLost != nil {
+		t.hold = weak.Make(h)
+	}
+	if !log.Enabled(context.Background(), slog.LevelWarn) {
+		return h
+	}
 	// The program may well rely on the lock although it has forgotten the
 	// Hold, so nothing is released here.
 	whenDropped(h, func(t *tenure) {

@@ -201,6 +201,9 @@ func (h *host) unconfirmed(t *tenure, err error) error {
 	}
 }
 
+// observed says whether events have any listener.
+func (h *host) observed() bool { return h.reading > 0 || h.herald != nil }
+
 // notify passes an event of the machine on to whoever wants to know.
 func (h *host) notify(e actor.Notify) {
 	level := severity(e.Event)

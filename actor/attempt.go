@@ -72,7 +72,7 @@ func (m *Machine) join() {
 	m.probe = probe{sent: m.now, n: -1}
 	m.serve.trips++
 	hello := Command{Op: Hello, Naming: LockName}
-	var list []Command
+	list := make([]Command, 0, 5)
 	if !m.link.warm {
 		list = append(list, Command{Op: Login, Naming: LockName})
 		hello.Naming = KeepName
@@ -181,12 +181,12 @@ func (m *Machine) grant() {
 	m.claim()
 	m.link.placed = false
 	m.phase, m.state = holding, Held
-	m.hold = hold{id: m.link.id, since: m.now, token: m.probe.token, check: m.now.Add(m.cfg.Health)}
+	m.hold = hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, check: m.now.Add(m.cfg.Health)}
 	if m.cfg.SelfCheck > 0 {
 		m.hold.self.next = m.now.Add(m.cfg.SelfCheck)
 	}
 	serve := m.serve
-	list := m.unsubscribes(func(channel string) bool { return channel == m.cfg.Channel || channel == m.link.wake })
+	list := m.unsubscribes(nil, func(channel string) bool { return channel == m.cfg.Channel || channel == m.link.wake })
 	if m.cfg.Shared && serve.slept && !serve.woken && !serve.called {
 		// Nobody has woken it, so nobody has woken the others either.
 		list = append(list, Command{Op: Summon})

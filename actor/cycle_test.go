@@ -37,7 +37,7 @@ func cycles() []cycle {
 				Acquire{Call: cycleCall}, Subscribed{"C"}, Counted{N: 1}, Greeted{"master", "standalone"},
 				Release{Hold: cycleCall}, Unsubscribed{"C"},
 			},
-			last: Released{Hold: cycleCall}, ceiling: 13,
+			last: Released{Hold: cycleCall}, ceiling: 8,
 		},
 		{
 			name:   "answer to a ping",
@@ -52,7 +52,7 @@ func cycles() []cycle {
 				Probed{N: 3}, Greeted{"master", "standalone"}, Answered{Response: "R", Record: waiter},
 				Unsubscribed{"R"}, Unsubscribed{"C"},
 			},
-			last: Refuse{Call: cycleCall, Refusal: Refusal{Why: Contended, Holders: []protocol.Record{holder}}}, ceiling: 15,
+			last: Refuse{Call: cycleCall, Refusal: Refusal{Why: Contended, Holders: []protocol.Record{holder}}}, ceiling: 8,
 		},
 	}
 }
@@ -74,7 +74,7 @@ func newCyclist(c cycle) *cyclist {
 	})
 	p.play(Acquire{Call: cycleCall}, Dialed{Dial: 1, ID: cycleOwn, Fresh: true}, Done{}, Subscribed{"C"}, Counted{N: 1}, Greeted{"master", "standalone"})
 	if c.last != nil {
-		p.play(Release{cycleCall}, Unsubscribed{"C"})
+		p.play(Release{Hold: cycleCall}, Unsubscribed{"C"})
 	}
 	return p
 }

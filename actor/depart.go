@@ -49,24 +49,23 @@ func (m *Machine) depart(d departure) {
 	m.withdraw()
 	m.phase = leaving
 	m.leave = d
-	m.send(m.exit()...)
+	m.send(m.exit(make([]Command, 0, 4))...)
 	m.handOver()
 }
 
 // exit lists what takes the lock off the channel. Only who is on the channel
 // may bear its name, or peers take the socket for a participant that does not
 // answer: so the name comes off first, and the channel last.
-func (m *Machine) exit() []Command {
-	var list []Command
+func (m *Machine) exit(list []Command) []Command {
 	if m.leave.stays {
 		list = append(list, Command{Op: Hello, Naming: IdleName})
 		if m.link.find(m.link.wake) == nil {
 			list = append(list, Command{Op: Subscribe, Channel: m.link.wake})
 		}
 	}
-	return append(list, m.unsubscribes(func(channel string) bool {
+	return m.unsubscribes(list, func(channel string) bool {
 		return m.leave.stays && (channel == m.link.wake || channel == m.cfg.Waiters && !m.leave.ended)
-	})...)
+	})
 }
 
 // handOver wakes the next one, if there was a hold or an election to wait for,
@@ -98,7 +97,7 @@ func (m *Machine) forsake() {
 		return
 	}
 	m.leave.stays, m.link.placed = false, false
-	if list := m.unsubscribes(func(string) bool { return false }); len(list) > 0 {
+	if list := m.unsubscribes(nil, func(string) bool { return false }); len(list) > 0 {
 		m.send(list...)
 	}
 	m.handOver()
@@ -138,7 +137,8 @@ func (m *Machine) returned(d departure, err error) {
 			m.do(Released{Hold: call, Err: err})
 		}
 	}
-	m.hold = hold{}
+	clear(m.hold.calls)
+	m.hold = hold{calls: m.hold.calls[:0]}
 	if d.refusal != nil {
 		m.do(Refuse{d.returned, *d.refusal})
 	}

@@ -115,10 +115,9 @@ func (m *Machine) standing(channel string) bool {
 	return channel == m.cfg.Channel || channel == m.link.wake || channel == m.cfg.Waiters
 }
 
-// unsubscribes lists the UNSUBSCRIBE commands for all that is subscribed and
-// not to be kept, the lock's channel at the end.
-func (m *Machine) unsubscribes(keep func(channel string) bool) []Command {
-	var list []Command
+// unsubscribes adds to a list the UNSUBSCRIBE commands for all that is
+// subscribed and not to be kept, the lock's channel at the end.
+func (m *Machine) unsubscribes(list []Command, keep func(channel string) bool) []Command {
 	last := false
 	for _, s := range m.link.subs {
 		switch {

@@ -83,6 +83,8 @@ type Config struct {
 	Reply time.Duration
 	// Renewable says that a login can be tried again with fresh credentials.
 	Renewable bool
+	// Observed says whether anybody listens to events now, nil for always.
+	Observed func() bool
 	// Once ends the lock when its first acquire and what comes of it are over.
 	Once bool
 }
@@ -234,7 +236,11 @@ func (m *Machine) do(e Effect) { m.out = append(m.out, e) }
 func (m *Machine) notify(e Event) { m.tell(m.subject(), e) }
 
 // tell adds an event of a call.
-func (m *Machine) tell(call Call, e Event) { m.do(Notify{e, call}) }
+func (m *Machine) tell(call Call, e Event) {
+	if m.cfg.Observed == nil || m.cfg.Observed() {
+		m.do(Notify{e, call})
+	}
+}
 
 // subject is the call that all is about, nil if there is no single one.
 func (m *Machine) subject() Call {

@@ -43,7 +43,7 @@ func (m *Machine) ask(p phase, before ...Command) {
 	m.serve.trips++
 	m.probe = probe{response: m.cfg.Response(), sent: m.now, n: -1, budget: budget}
 	m.probe.ping = m.question(m.probe.response)
-	list := m.unsubscribes(func(channel string) bool {
+	list := m.unsubscribes(make([]Command, 0, 6), func(channel string) bool {
 		return m.standing(channel) || slices.Contains(m.roll.responses, channel)
 	})
 	if m.probe.ping.Want != 0 && m.link.find(m.link.wake) == nil {
