@@ -60,7 +60,10 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 //
 // A Lock is meant to be kept and used again; for names that vary per request
 // there are [Client.Acquire], [Client.TryAcquire] and [Client.Do]. Two Locks
-// of one name exclude each other like two machines. Wrong options show as a
+// of one name exclude each other like two machines. Those of one client with the
+// same options, [OnLost] aside, stand in one line: a release hands the lock to
+// the next of them without asking the server, as long as nobody else is known to
+// wait, and to the server they are one participant. Wrong options show as a
 // [*ConfigError] from every call.
 func (c *Client) Lock(name string, opts ...LockOption) *Lock {
 	defer runtime.KeepAlive(c)

@@ -32,8 +32,9 @@ var (
 type HeldError struct {
 	// Name is the lock.
 	Name string
-	// Holders are the participants that were seen holding it last. It is
-	// empty when the lock is held by the very [Lock] that was asked.
+	// Holders are the participants that were seen holding it last, another
+	// Lock of the same client among them. It is empty when the lock is held by
+	// the very [Lock] that was asked.
 	Holders []Holder
 	// Silent counts the participants that did not answer the last ping. What
 	// they do is not known; the text names them as far as possible.
