@@ -32,6 +32,8 @@ func handOver(b *bench, c *chapter) error {
 		return nil
 	})
 	c.charts = append(c.charts, bars)
+	c.note("A hand-over is four wake-ups more than the hand-made one: a release goes through the goroutine of the holder's lock, and a wake " +
+		"and its grant through the reader and the goroutine of the waiter's. In idle processes each costs tens of microseconds.")
 	return err
 }
 

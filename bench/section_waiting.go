@@ -40,6 +40,8 @@ func waiting(b *bench, c *chapter) error {
 	c.tables = append(c.tables, t)
 	c.ratioAtMost(fmt.Sprintf("commands/s in Redis with %d waiters, beside %d", many, few),
 		ratio(seen[many].commands, seen[few].commands), 1.5)
+	c.note("The sleepers of a lock look four times in a poll interval, however many they are: 40 times a second. Nearly all of the " +
+		"process's time is what it costs to wake up for that, and to write and read a few bytes.")
 	c.note("Those who sleep until they are woken are watched from when the server is calm, after 20 s at the latest.")
 	c.atMost("CPU of the waiting process", seen[many].processor, 2, " %")
 	c.atMost("CPU of Redis", seen[many].server, 2, " %")
