@@ -107,7 +107,7 @@ func (m *Machine) joined() {
 	default:
 		if m.crowded() {
 			m.serve.spreads++
-			m.depart(departure{pause: m.retry()})
+			m.depart(departure{pause: m.absence()})
 			return
 		}
 		m.ask(electing)
@@ -162,14 +162,18 @@ func (m *Machine) jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + m.cfg.Jitter()))
 }
 
-// quick is the pause of a contender whom no holder blocks. Many make it longer,
-// so that only a few are on the channel at a time.
+// quick is the pause of a contender whom no holder blocks.
 func (m *Machine) quick() time.Duration {
-	pause := min(max(quickTrips*m.link.trip, quickMin), quickMax)
+	return m.jittered(min(max(quickTrips*m.link.trip, quickMin), quickMax))
+}
+
+// absence is how long a contender stays away that leaves the channel to others.
+// Many make it longer, so that only a few are there at a time.
+func (m *Machine) absence() time.Duration {
 	if m.probe.n > m.many {
-		pause = max(pause, time.Duration(m.probe.n)*crowdPause)
+		return max(m.retry(), m.jittered(time.Duration(m.probe.n)*crowdPause))
 	}
-	return m.jittered(pause)
+	return m.retry()
 }
 
 // grant answers the served call, or all of them if they share.

@@ -333,7 +333,7 @@ func (m *Machine) lost(taken bool) {
 		m.refuseHeld()
 	case m.calls[0].Try, !taken:
 		// One of many need not ask again: all that are there know of it now.
-		m.depart(departure{pause: m.retry(), look: m.amongMany()})
+		m.depart(departure{pause: m.absence(), look: m.amongMany()})
 	default:
 		m.notify(Waiting{Holders: m.serve.holders, Place: m.serve.place})
 		m.depart(departure{pause: m.pollPause(1), look: true})
