@@ -216,26 +216,3 @@ func inUse() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapInuse + m.StackInuse)
 }
-
-// An acquire and a release of a free lock cost so many allocations and no more,
-// those of the goroutines behind them included.
-func TestPairAllocations(t *testing.T) {
-	s := redistest.Start(t)
-	c := clientOf(t, redis.NewClient(s.Options()))
-	kept := c.Lock("pair")
-	acquires := map[string]func(context.Context) (*tether.Hold, error){
-		"kept":     kept.Acquire,
-		"one-shot": func(ctx context.Context) (*tether.Hold, error) { return c.Acquire(ctx, "once") },
-	}
-	for name, ceiling := range map[string]float64{"kept": 20, "one-shot": 80} {
-		t.Run(name, func(t *testing.T) {
-			pair := func() {
-				h, err := acquires[name](t.Context())
-				require.NoError(t, err)
-				require.NoError(t, h.Release(t.Context()))
-			}
-			pair()
-			require.LessOrEqual(t, testing.AllocsPerRun(200, pair), ceiling)
-		})
-	}
-}

@@ -1,3 +1,7 @@
+// Under the race detector pools lose things, and allocations cannot be counted.
+
+//go:build !race
+
 package actor
 
 import (
