@@ -147,8 +147,8 @@ func (h *hub) enter(l *lock, where line) entry {
 	return <-reply
 }
 
-// quit notes that a lock needs its goroutine no longer, and tells whether it was
-// the last one.
+// quit notes that a lock needs its goroutine no longer, and tells whether no other
+// lock does.
 func (h *hub) quit(l *lock) bool {
 	reply := make(chan bool, 1)
 	return h.send(quitLock{l, reply}) && <-reply
@@ -285,13 +285,11 @@ func (k *keeper) leave(loop *actor.Loop) {
 }
 
 // quit takes a lock out of its crew. A goroutine without one is about to end,
-// and nobody finds it any more.
-func (k *keeper) quit(l *lock) (last bool) {
+// and nobody finds it any more. A lock that has quit before is told the same: of
+// several that close it at once, none may take it for one among others.
+func (k *keeper) quit(l *lock) (needless bool) {
 	c := k.crews[l.loop]
 	if c == nil {
-		return false
-	}
-	if _, listed := c.locks[l]; !listed {
 		return false
 	}
 	delete(c.locks, l)
