@@ -22,7 +22,7 @@ func TestLocksOfOneClientAreOneParticipant(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		const locks, turns = 20, 10
 		c := s.client(t)
-		inside := make(chan struct{}, 1)
+		inside := newRoom()
 		var wg sync.WaitGroup
 		first, err := c.Lock("l").Acquire(t.Context())
 		require.NoError(t, err)
@@ -36,13 +36,7 @@ func TestLocksOfOneClientAreOneParticipant(t *testing.T) {
 						t.Error(r.Err)
 						return
 					}
-					select {
-					case inside <- struct{}{}:
-					default:
-						t.Error("two at a time")
-					}
-					runtime.Gosched()
-					<-inside
+					inside.visit(t)
 					if err := r.Hold.Release(t.Context()); err != nil {
 						t.Error(err)
 					}
@@ -292,7 +286,7 @@ func TestDroppedLockOfALine(t *testing.T) {
 func TestLineUnderCloses(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
-		inside := make(chan struct{}, 1)
+		inside := newRoom()
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
@@ -312,12 +306,7 @@ func TestLineUnderCloses(t *testing.T) {
 					case i%3 == 0:
 						t.Error("granted although it was closed first")
 					default:
-						select {
-						case inside <- struct{}{}:
-						default:
-							t.Error("two at a time")
-						}
-						<-inside
+						inside.visit(t)
 						if i%3 == 1 {
 							r.Err = r.Hold.Release(t.Context())
 						} else {

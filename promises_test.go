@@ -23,7 +23,7 @@ import (
 func TestOneHolderAtATime(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		const contenders, turns = 6, 8
-		inside := make(chan struct{}, 1)
+		inside := newRoom()
 		var wg sync.WaitGroup
 		for i := range contenders {
 			c := s.client(t)
@@ -39,13 +39,7 @@ func TestOneHolderAtATime(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					select {
-					case inside <- struct{}{}:
-					default:
-						t.Error("two at a time")
-					}
-					runtime.Gosched()
-					<-inside
+					inside.visit(t)
 					if err := h.Release(t.Context()); err != nil {
 						t.Error(err)
 					}

@@ -3,6 +3,7 @@ package tether_test
 import (
 	"context"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,23 @@ func (s server) until(t *testing.T, condition func() bool) {
 	for limit := time.Now().Add(10 * time.Second); !condition(); <-time.After(2 * time.Millisecond) {
 		require.True(t, time.Now().Before(limit), "it does not come true")
 	}
+}
+
+// room is what a test guards with a lock: two may not be in it.
+type room chan struct{}
+
+func newRoom() room { return make(room, 1) }
+
+// visit enters, lets others run, and leaves.
+func (r room) visit(t *testing.T) {
+	t.Helper()
+	select {
+	case r <- struct{}{}:
+	default:
+		t.Error("two at a time")
+	}
+	runtime.Gosched()
+	<-r
 }
 
 // never watches for a while that something does not come true.

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tetherlock/tether/internal/redistest"
 )
 
 // TestMain lets the test binary be a worker or an etcd, too.
@@ -31,12 +32,7 @@ func TestMain(m *testing.M) {
 // small is a run that does a little of everything.
 func small(t *testing.T) *bench {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("TETHER_STRICT") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	redistest.Require(t)
 	b, err := newBench(options{rounds: 1, duration: 50 * time.Millisecond, quick: true}, &progress{out: io.Discard, begin: time.Now()})
 	require.NoError(t, err)
 	t.Cleanup(b.end)
