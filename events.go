@@ -140,6 +140,13 @@ func (DroppedEvent) event()       {}
 // dropped.
 const eventBuffer = 64
 
+// endedEvents are those of a lock that has ended.
+func endedEvents() <-chan Event {
+	ended := make(chan Event)
+	close(ended)
+	return ended
+}
+
 // translate gives an event of the machine its public form.
 func (h *host) translate(e actor.Event) Event {
 	base := EventInfo{Name: h.name, At: time.Now()}

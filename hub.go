@@ -129,14 +129,7 @@ func (h *hub) park(s *wire.Socket, leaves *actor.Loop) {
 }
 
 // closed says whether the client is closed.
-func (h *hub) closed() bool {
-	select {
-	case <-h.done:
-		return true
-	default:
-		return false
-	}
-}
+func (h *hub) closed() bool { return over(h.done) }
 
 // enter notes a lock that is to be closed with the client.
 func (h *hub) enter(l *lock, where line) entry {

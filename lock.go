@@ -162,9 +162,7 @@ func (l *Lock) Events() <-chan Event {
 	if l.err == nil && l.loop.Send(askEvents{l.lock, reply}) {
 		return <-reply
 	}
-	ended := make(chan Event)
-	close(ended)
-	return ended
+	return endedEvents()
 }
 
 // State returns where the lock is. It may have changed when you read it.

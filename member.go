@@ -17,9 +17,12 @@ type member struct {
 }
 
 // isClosed says whether a lock takes part no longer.
-func (l *lock) isClosed() bool {
+func (l *lock) isClosed() bool { return over(l.closed) }
+
+// over says whether a channel was closed.
+func over(c <-chan struct{}) bool {
 	select {
-	case <-l.closed:
+	case <-c:
 		return true
 	default:
 		return false
@@ -108,9 +111,7 @@ func (q *request) holds() bool { return q.hold != nil && q.hold.ctx.Err() == nil
 // eventsOf returns the channel of a lock's events.
 func (h *host) eventsOf(l *lock) <-chan Event {
 	if l.isClosed() {
-		ended := make(chan Event)
-		close(ended)
-		return ended
+		return endedEvents()
 	}
 	m := h.member(l)
 	if m.events == nil {
