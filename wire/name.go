@@ -14,9 +14,6 @@ const IdleName = "tether-idle"
 // other the name is tether-<hash of the channel>-hold-<holder id>, which no other
 // channel's plain name can be: that would end in -lock-<holder id>.
 func ConnName(channel, holderID string) string {
-	if nameable(channel) {
-		return channel + "-lock-" + holderID
-	}
 	return connNameBefore(channel) + holderID
 }
 
