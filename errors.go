@@ -191,26 +191,26 @@ func public(err error) error {
 
 // worded turns a refusal into the error that an acquire returns.
 func worded(name string, maxWait time.Duration, r actor.Refusal) error {
-	cause, trouble := public(r.Cause), outside(public(r.Trouble))
-	quiet := silence{r.Mute, public(r.Denied)}
-	switch r.Why {
+	cause, trouble := public(r.Cause), outside(public(r.LastErr))
+	quiet := silence{r.SilentConns, public(r.ReapErr)}
+	switch r.Reason {
 	case actor.Expired:
 		cause = waited(maxWait)
-	case actor.Broken, actor.Inconclusive:
+	case actor.AttemptError, actor.Inconclusive:
 		cause = outside(cause)
-	case actor.Contended, actor.Cancelled, actor.Shut:
+	case actor.Contended, actor.Cancelled, actor.LockClosed:
 	}
 	switch {
-	case r.Why == actor.Shut:
+	case r.Reason == actor.LockClosed:
 		return ErrClosed
-	case r.Why == actor.Broken:
+	case r.Reason == actor.AttemptError:
 		return fmt.Errorf("tether: acquire %q: %w", name, stripped(cause))
-	case r.Self || len(r.Holders) > 0 || r.Why == actor.Contended:
+	case r.OwnHold || len(r.Holders) > 0 || r.Reason == actor.Contended:
 		return &HeldError{
 			Name: name, Holders: holders(r.Holders), Silent: r.Silent, Err: cause,
-			self: r.Self, silence: quiet, trouble: trouble,
+			self: r.OwnHold, silence: quiet, trouble: trouble,
 		}
-	case r.Why == actor.Inconclusive && cause == nil && trouble == nil && r.Silent == 0:
+	case r.Reason == actor.Inconclusive && cause == nil && trouble == nil && r.Silent == 0:
 		return &HeldError{Name: name, Err: errUndecided}
 	}
 	return &waitError{name, quiet.words(r.Silent), trouble, cause}

@@ -127,7 +127,7 @@ type owned struct {
 func (h *Hold) Owned(ctx context.Context) (bool, error) {
 	defer runtime.KeepAlive(h)
 	q := &inquiry{make(chan owned, 1)}
-	if h.ctx.Err() != nil || !h.loop.Send(actor.Inquire{Hold: h.call, Call: q}) {
+	if h.ctx.Err() != nil || !h.loop.Send(actor.CheckOwned{Hold: h.call, Call: q}) {
 		return false, nil
 	}
 	select {

@@ -93,7 +93,7 @@ func (h *host) Idle() *wire.Socket {
 	return h.hub.take()
 }
 
-func (h *host) Discard() { h.hub.discard() }
+func (h *host) DiscardIdle() { h.hub.discard() }
 
 func (h *host) Dial(ctx context.Context) (*wire.Socket, error) { return h.hub.endpoint.socket(ctx) }
 
@@ -131,7 +131,7 @@ func (h *host) Perform(e actor.Effect) actor.Input {
 		h.endHold(e)
 	case actor.Released:
 		h.released(e)
-	case actor.Owns:
+	case actor.OwnedAnswer:
 		e.Call.(*inquiry).reply <- owned{e.Owned, public(e.Err)}
 	case actor.Notify:
 		h.notify(e)
@@ -155,10 +155,10 @@ func (h *host) refuse(e actor.Refuse) {
 // sees it: as its own hold, or as another's.
 func seenFrom(r actor.Refusal, own bool) actor.Refusal {
 	switch {
-	case r.Self && own:
+	case r.OwnHold && own:
 		r.Holders = nil
-	case r.Self:
-		r.Self = false
+	case r.OwnHold:
+		r.OwnHold = false
 	}
 	return r
 }

@@ -12,7 +12,7 @@ import (
 const hearAgain = 3 * time.Second
 
 // Hear listens for releases, as far as there is pub/sub.
-func (k *leaseKeys) Hear(nudged chan<- struct{}) (stop func()) {
+func (k *leaseKeys) Listen(nudged chan<- struct{}) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		for ctx.Err() == nil {

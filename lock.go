@@ -111,7 +111,7 @@ func (l *lock) ask(ctx context.Context, q *request) error {
 		return l.err
 	case ctx.Err() != nil:
 		if l.begins {
-			l.loop.Start(actor.Orphan{})
+			l.loop.Start(actor.Unreferenced{})
 		}
 		return fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
 	case l.begins:
@@ -200,7 +200,7 @@ func (l *Lock) Close() error {
 // drop is for a lock whose handle is gone.
 func (l *lock) drop() {
 	if l.hub.quit(l) {
-		l.loop.Send(actor.Orphan{})
+		l.loop.Send(actor.Unreferenced{})
 		return
 	}
 	l.loop.Send(dropMember{l})

@@ -18,24 +18,24 @@ const (
 	// oldPause is the same beside a peer of 4.0 or 4.1.
 	oldPause = 150 * time.Millisecond
 	// manyCount is what Machine.many is, except in small worlds.
-	manyCount = 16
+	defaultCrowdSize = 16
 	// crowdPause is how long each of them stays away for each other one.
 	crowdPause = 2 * time.Millisecond
 )
 
 // withdraw takes every claim out of the own record.
-func (m *Machine) withdraw() {
-	m.mode, m.joining, m.chief = protocol.Pending, false, false
+func (m *Machine) withdrawClaims() {
+	m.mode, m.joining, m.isElected = protocol.Pending, false, false
 	if m.cfg.Shared {
 		m.mode, m.joining = protocol.Shared, true
 	}
-	m.probe, m.roll = probe{}, roll{}
+	m.probe, m.reaper = probe{}, reaper{}
 }
 
 // claim puts the hold into the own record. From the deciding count or probe on
 // the stream brings only pings of those who came later, and they must see that
 // the lock is taken.
-func (m *Machine) claim() {
+func (m *Machine) claimHold() {
 	m.mode, m.joining = m.want(), false
 }
 
@@ -45,9 +45,9 @@ func (m *Machine) attempt() { m.attemptWith(false) }
 // attemptWith begins an attempt, on a fresh socket if that is wanted.
 func (m *Machine) attemptWith(fresh bool) {
 	m.tell(m.calls[0].Call, Attempting{})
-	m.serve.trips, m.serve.again = 0, false
+	m.current.roundTrips, m.current.retryAtOnce = 0, false
 	if m.link.up {
-		m.link.warm, m.link.heard = true, false
+		m.link.reused, m.link.answered = true, false
 		m.join()
 		return
 	}
@@ -58,7 +58,7 @@ func (m *Machine) attemptWith(fresh bool) {
 
 // dialed takes the socket.
 func (m *Machine) dialed(in Dialed) {
-	m.link = link{up: true, id: in.ID, wake: m.cfg.WakeChannel(in.ID), warm: !in.Fresh, dial: m.link.dial, trip: m.link.trip}
+	m.link = link{up: true, id: in.ID, wake: m.cfg.WakeChannel(in.ID), reused: !in.Fresh, dial: m.link.dial, roundTrip: m.link.roundTrip}
 	m.join()
 }
 
@@ -68,12 +68,12 @@ func (m *Machine) dialed(in Dialed) {
 // the SUBSCRIBE: only who is on the channel may bear it.
 func (m *Machine) join() {
 	m.phase = joining
-	m.withdraw()
+	m.withdrawClaims()
 	m.probe = probe{sent: m.now, n: -1}
-	m.serve.trips++
+	m.current.roundTrips++
 	hello := Command{Op: Hello, Naming: LockName}
 	list := make([]Command, 0, 5)
-	if !m.link.warm {
+	if !m.link.reused {
 		list = append(list, Command{Op: Login, Naming: LockName})
 		hello.Naming = KeepName
 	}
@@ -87,7 +87,7 @@ func (m *Machine) join() {
 // count is the first question of an attempt.
 func (m *Machine) count() Command {
 	if m.cfg.Fenced {
-		return Command{Op: Draw}
+		return Command{Op: CountAndDraw}
 	}
 	return Command{Op: Count}
 }
@@ -97,8 +97,8 @@ func (m *Machine) joined() {
 	if !m.link.on(m.cfg.Channel) || m.probe.n < 0 || !m.probe.greeted {
 		return
 	}
-	m.link.trip = m.now.Sub(m.probe.sent)
-	m.serve.trouble = nil
+	m.link.roundTrip = m.now.Sub(m.probe.sent)
+	m.current.lastErr = nil
 	switch m.probe.n {
 	case 0:
 		m.fail(uncounted(Count))
@@ -106,11 +106,11 @@ func (m *Machine) joined() {
 		m.grant()
 	default:
 		if m.crowded() {
-			m.serve.spreads++
-			m.depart(departure{pause: m.absence()})
+			m.current.crowdBackoffs++
+			m.depart(departure{pause: m.leavePause()})
 			return
 		}
-		m.ask(electing)
+		m.sendProbe(electing)
 	}
 }
 
@@ -119,39 +119,39 @@ func (m *Machine) joined() {
 // server busy; when they come one after the other, it is a few each. But there
 // may be as many readers, which stay: it puts up with twice as many each time.
 func (m *Machine) crowded() bool {
-	return m.amongMany() && m.probe.n > m.many<<m.serve.spreads && !m.cfg.Shared
+	return m.inCrowd() && m.probe.n > m.crowdSize<<m.current.crowdBackoffs && !m.cfg.Shared
 }
 
 // amongMany says whether a lock that may as well wait meets a crowd. One that was
 // woken may not: others count on it.
-func (m *Machine) amongMany() bool {
-	return m.probe.n > m.many && !m.calls[0].Try && !m.serve.woken
+func (m *Machine) inCrowd() bool {
+	return m.probe.n > m.crowdSize && !m.calls[0].Try && !m.current.carriesWake
 }
 
 // fail ends an attempt with an error. Its socket is closed.
 func (m *Machine) fail(err error) {
-	doubtful := m.link.doubtful()
+	doubtful := m.link.maybeDead()
 	m.drop()
 	if doubtful {
 		m.attempt() // a try would fail although the server is well
 		return
 	}
-	if unauthorized(err) && m.cfg.Renewable && !m.serve.renewed {
-		m.serve.renewed = true
+	if unauthorized(err) && m.cfg.Renewable && !m.current.renewed {
+		m.current.renewed = true
 		m.attempt()
 		return
 	}
-	if !m.serve.woken {
+	if !m.current.carriesWake {
 		m.queue = nil
 	}
-	m.serve.trouble = err
-	m.serve.failed++
+	m.current.lastErr = err
+	m.current.failures++
 	if terminal(err) || m.calls[0].Try {
 		m.notify(AttemptFailed{Err: err})
-		m.refuse(Refusal{Why: Broken, Cause: err})
+		m.refuse(Refusal{Reason: AttemptError, Cause: err})
 		return
 	}
-	pause := m.jittered(min(backoffMin<<min(m.serve.failed-1, 10), backoffMax))
+	pause := m.jittered(min(backoffMin<<min(m.current.failures-1, 10), backoffMax))
 	m.notify(AttemptFailed{Err: err, Retry: pause})
 	m.sleep(pause, false)
 }
@@ -163,45 +163,45 @@ func (m *Machine) jittered(d time.Duration) time.Duration {
 }
 
 // quick is the pause of a contender whom no holder blocks.
-func (m *Machine) quick() time.Duration {
-	return m.jittered(min(max(quickTrips*m.link.trip, quickMin), quickMax))
+func (m *Machine) quickPause() time.Duration {
+	return m.jittered(min(max(quickTrips*m.link.roundTrip, quickMin), quickMax))
 }
 
 // absence is how long a contender stays away that leaves the channel to others.
 // Many make it longer, so that only a few are there at a time.
-func (m *Machine) absence() time.Duration {
-	if m.probe.n > m.many {
-		return max(m.retry(), m.jittered(time.Duration(m.probe.n)*crowdPause))
+func (m *Machine) leavePause() time.Duration {
+	if m.probe.n > m.crowdSize {
+		return max(m.retryPause(), m.jittered(time.Duration(m.probe.n)*crowdPause))
 	}
-	return m.retry()
+	return m.retryPause()
 }
 
 // grant answers the served call, or all of them if they share.
 func (m *Machine) grant() {
 	if m.cfg.Fenced && m.probe.token == 0 {
-		m.fail(&Fault{Kind: Unsupported, Command: Draw.String(), Message: "the server drew no fencing token"})
+		m.fail(&Fault{Kind: Unsupported, Command: CountAndDraw.String(), Message: "the server drew no fencing token"})
 		return
 	}
-	m.claim()
-	m.link.placed = false
+	m.claimHold()
+	m.link.queued = false
 	m.phase, m.state = holding, Held
 	m.hold = hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, check: m.now.Add(m.cfg.Health)}
 	if m.cfg.SelfCheck > 0 {
 		m.hold.self.next = m.now.Add(m.cfg.SelfCheck)
 	}
-	serve := m.serve
+	serve := m.current
 	list := m.unsubscribes(nil, func(channel string) bool { return channel == m.cfg.Channel || channel == m.link.wake })
-	if m.cfg.Shared && serve.slept && !serve.woken && !serve.called {
+	if m.cfg.Shared && serve.slept && !serve.carriesWake && !serve.readersWoken {
 		// Nobody has woken it, so nobody has woken the others either.
-		list = append(list, Command{Op: Summon})
+		list = append(list, Command{Op: WakeReaders})
 	}
 	if len(list) > 0 {
 		m.send(list...)
 	}
-	m.serve, m.probe, m.roll = service{}, probe{}, roll{}
-	m.admit(serve.trips, m.now.Sub(serve.began))
+	m.current, m.probe, m.reaper = currentCall{}, probe{}, reaper{}
+	m.admit(serve.roundTrips, m.now.Sub(serve.began))
 	for m.cfg.Shared && len(m.calls) > 0 {
-		m.admit(serve.trips, m.now.Sub(serve.began))
+		m.admit(serve.roundTrips, m.now.Sub(serve.began))
 	}
 }
 

@@ -6,22 +6,22 @@ import (
 )
 
 // waiting is a call that has not been answered.
-type waiting struct {
+type pendingCall struct {
 	Acquire
 	since time.Time
 	limit time.Time // zero for none
 }
 
 // callers are the calls of a lock in order of arrival.
-type callers []waiting
+type callQueue []pendingCall
 
 // find returns where a call stands, or -1.
-func (c callers) find(call Call) int {
-	return slices.IndexFunc(c, func(w waiting) bool { return w.Call == call })
+func (c callQueue) find(call Call) int {
+	return slices.IndexFunc(c, func(w pendingCall) bool { return w.Call == call })
 }
 
 // take takes a call out, which is about to be answered.
-func (c *callers) take(i int) Call {
+func (c *callQueue) take(i int) Call {
 	call := (*c)[i].Call
 	*c = slices.Delete(*c, i, i+1)
 	return call

@@ -17,14 +17,14 @@ func (m *Machine) phaseDeadline() time.Time {
 	switch m.phase {
 	case resting:
 		if m.link.up {
-			return m.link.until
+			return m.link.idleUntil
 		}
 	case joining:
 		return m.replyDue()
 	case electing, confirming:
 		return m.probeDue()
-	case elected, doubting:
-		return m.serve.wake
+	case elected, reconfirming:
+		return m.current.wake
 	case sleeping:
 		return m.sleepDue()
 	case leaving:
@@ -49,18 +49,18 @@ func (m *Machine) expiry() time.Time {
 // server that goes on talking is slow and not dead: it answers in order, and
 // asking it again through another socket makes it slower.
 func (m *Machine) replyDue() time.Time {
-	if m.phase == joining && m.link.doubtful() {
+	if m.phase == joining && m.link.maybeDead() {
 		return m.probe.sent.Add(min(m.cfg.Reply, warmLimit))
 	}
-	return later(m.probe.sent, m.link.last).Add(m.cfg.Reply)
+	return later(m.probe.sent, m.link.lastFrame).Add(m.cfg.Reply)
 }
 
 // sleepDue is when a sleeper wakes up, or has waited too long for its look.
 func (m *Machine) sleepDue() time.Time {
-	if m.serve.asked.IsZero() {
-		return m.serve.wake
+	if m.current.pollSent.IsZero() {
+		return m.current.wake
 	}
-	return m.serve.asked.Add(m.cfg.Reply)
+	return m.current.pollSent.Add(m.cfg.Reply)
 }
 
 // probeDue is when a probe wants to recount, or gives up.
@@ -69,7 +69,7 @@ func (m *Machine) probeDue() time.Time {
 		return m.replyDue()
 	}
 	limit := m.silentAt()
-	if !m.roll.asked.IsZero() {
+	if !m.reaper.listSent.IsZero() {
 		limit = m.listDue()
 	}
 	if r := m.probe.recount; !r.IsZero() && r.Before(limit) {
@@ -79,7 +79,9 @@ func (m *Machine) probeDue() time.Time {
 }
 
 // listDue is when a list is overdue.
-func (m *Machine) listDue() time.Time { return later(m.roll.asked, m.link.last).Add(m.cfg.Reply) }
+func (m *Machine) listDue() time.Time {
+	return later(m.reaper.listSent, m.link.lastFrame).Add(m.cfg.Reply)
+}
 
 func (m *Machine) due(t time.Time) bool { return !t.IsZero() && !m.now.Before(t) }
 
@@ -103,14 +105,14 @@ func (m *Machine) tick() {
 	case electing, confirming:
 		m.probeTick()
 	case elected:
-		m.ask(electing)
-	case doubting:
-		m.ask(confirming)
+		m.sendProbe(electing)
+	case reconfirming:
+		m.sendProbe(confirming)
 	case sleeping:
 		m.sleepTick()
 	case leaving:
 		m.drop()
-		m.left(late(Unsubscribe))
+		m.departed(late(Unsubscribe))
 	case holding:
 		m.holdTick()
 	case dialing:
@@ -123,11 +125,11 @@ func (m *Machine) idleTick() {
 		m.depart(departure{idle: true})
 		return
 	}
-	m.putAway(false)
+	m.parkOrClose(false)
 }
 
 func (m *Machine) joinTick() {
-	if m.link.doubtful() {
+	if m.link.maybeDead() {
 		m.drop()
 		m.attemptWith(true)
 		return
@@ -136,7 +138,7 @@ func (m *Machine) joinTick() {
 }
 
 func (m *Machine) probeTick() {
-	listing := !m.roll.asked.IsZero()
+	listing := !m.reaper.listSent.IsZero()
 	switch {
 	case m.probe.n < 0 || !m.probe.greeted:
 		m.fail(late(Probe))
@@ -152,12 +154,12 @@ func (m *Machine) probeTick() {
 
 // tryRefusal is the end of a try that has taken its time.
 func (m *Machine) tryRefusal() Refusal {
-	r := m.refusal(Inconclusive, m.serve.trouble)
+	r := m.refusal(Inconclusive, m.current.lastErr)
 	if m.phase == dialing || m.phase == joining {
 		r.Cause = late(Hello)
 	}
 	if m.phase.probing() && m.probe.n >= 0 {
-		r.Silent = m.missing()
+		r.Silent = m.missingAnswers()
 	}
 	return r
 }

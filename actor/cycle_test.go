@@ -56,7 +56,7 @@ func cycles() []cycle {
 				Probed{N: 3}, Greeted{"master", "standalone"}, Answered{Response: "R", Record: waiter},
 				Unsubscribed{"R"}, Unsubscribed{"C"},
 			},
-			last: Refuse{Call: cycleCall, Refusal: Refusal{Why: Contended, Holders: []protocol.Record{holder}}}, ceiling: 8,
+			last: Refuse{Call: cycleCall, Refusal: Refusal{Reason: Contended, Holders: []protocol.Record{holder}}}, ceiling: 8,
 		},
 	}
 }
@@ -97,7 +97,7 @@ func (p *cyclist) ride(tb testing.TB, c cycle) {
 	if c.last != nil {
 		require.Contains(tb, effects, c.last)
 	}
-	require.True(tb, p.m.link.settled(), "the server owes something")
+	require.True(tb, p.m.link.allConfirmed(), "the server owes something")
 }
 
 // leaseCycle acquires and releases a lease.

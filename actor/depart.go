@@ -8,27 +8,27 @@ import (
 
 // departure is a lock on its way off the channel, and what comes behind.
 type departure struct {
-	within   time.Duration // until the socket is closed instead
-	until    time.Time
-	refusal  *Refusal // ends the served call, or the reclaimed one
-	returned Call     // whose grant nobody received
-	idle     bool     // nobody is served, and the socket goes
-	pause    time.Duration
-	look     bool
-	ended    bool // a hold
-	passes   bool // others may have gone to sleep in the belief that it stays
-	stays    bool // on its wake channel
+	within           time.Duration // until the socket is closed instead
+	until            time.Time
+	refusal          *Refusal // ends the served call, or the reclaimed one
+	reclaimed        Call     // whose grant nobody received
+	idle             bool     // nobody is served, and the socket goes
+	pause            time.Duration
+	pollFirst        bool
+	endsHold         bool // a hold
+	mustPassQueue    bool // others may have gone to sleep in the belief that it stays
+	keepsWakeChannel bool // on its wake channel
 }
 
 // hasten lets a departure take no longer than a duration from now on.
-func (d *departure) hasten(now time.Time, within time.Duration) {
+func (d *departure) shorten(now time.Time, within time.Duration) {
 	if until := now.Add(within); until.Before(d.until) {
 		d.until = until
 	}
 }
 
 // last says that nobody behind the departure can use a wake.
-func (d *departure) last() bool { return d.refusal != nil || d.ended || d.idle }
+func (d *departure) last() bool { return d.refusal != nil || d.endsHold || d.idle }
 
 // depart leaves the channel. Until the server has confirmed it, pings come
 // and are answered, as pending.
@@ -37,16 +37,16 @@ func (m *Machine) depart(d departure) {
 		d.within = departLimit
 	}
 	d.until = m.now.Add(d.within)
-	d.ended = m.hold.ending
-	d.passes = d.ended || m.chief
-	d.stays = d.look || m.link.find(m.link.wake) != nil
+	d.endsHold = m.hold.ending
+	d.mustPassQueue = d.endsHold || m.isElected
+	d.keepsWakeChannel = d.pollFirst || m.link.find(m.link.wake) != nil
 	if d.last() {
-		d.stays = d.ended && !m.closing && len(m.queue) > 0
+		d.keepsWakeChannel = d.endsHold && !m.closing && len(m.queue) > 0
 	}
-	if !d.stays {
-		m.link.placed = false // deaf, it would miss its turn
+	if !d.keepsWakeChannel {
+		m.link.queued = false // deaf, it would miss its turn
 	}
-	m.withdraw()
+	m.withdrawClaims()
 	m.phase = leaving
 	m.leave = d
 	m.send(m.exit(make([]Command, 0, 4))...)
@@ -57,14 +57,14 @@ func (m *Machine) depart(d departure) {
 // may bear its name, or peers take the socket for a participant that does not
 // answer: so the name comes off first, and the channel last.
 func (m *Machine) exit(list []Command) []Command {
-	if m.leave.stays {
+	if m.leave.keepsWakeChannel {
 		list = append(list, Command{Op: Hello, Naming: IdleName})
 		if m.link.find(m.link.wake) == nil {
 			list = append(list, Command{Op: Subscribe, Channel: m.link.wake})
 		}
 	}
 	return m.unsubscribes(list, func(channel string) bool {
-		return m.leave.stays && (channel == m.link.wake || channel == m.cfg.Waiters && !m.leave.ended)
+		return m.leave.keepsWakeChannel && (channel == m.link.wake || channel == m.cfg.Waiters && !m.leave.endsHold)
 	})
 }
 
@@ -75,28 +75,28 @@ func (m *Machine) exit(list []Command) []Command {
 func (m *Machine) handOver() {
 	d := &m.leave
 	switch {
-	case d.ended:
+	case d.endsHold:
 		if len(m.queue) == 0 {
 			break
 		}
 		q := append(m.queue[:min(len(m.queue), protocol.MaxLuggage-1)], protocol.Waiter{ID: m.link.id, Want: m.want()})
-		m.link.placed = d.stays
+		m.link.queued = d.keepsWakeChannel
 		m.wake(q, false)
-	case d.passes, d.last() && m.serve.woken:
-		m.pass(m.queue)
-	case m.serve.woken && !m.serve.handed:
+	case d.mustPassQueue, d.last() && m.current.carriesWake:
+		m.passQueue(m.queue)
+	case m.current.carriesWake && !m.current.queueDelivered:
 		return // it goes on carrying it
 	}
-	m.queue, m.serve.woken = nil, false
+	m.queue, m.current.carriesWake = nil, false
 }
 
 // forsake takes back what a lock that leaves was to keep: its call has ended
 // meanwhile.
-func (m *Machine) forsake() {
-	if !m.leave.stays {
+func (m *Machine) giveUpPlace() {
+	if !m.leave.keepsWakeChannel {
 		return
 	}
-	m.leave.stays, m.link.placed = false, false
+	m.leave.keepsWakeChannel, m.link.queued = false, false
 	if list := m.unsubscribes(nil, func(string) bool { return false }); len(list) > 0 {
 		m.send(list...)
 	}
@@ -104,7 +104,7 @@ func (m *Machine) forsake() {
 }
 
 // left goes on behind a departure. Err says why it was not confirmed.
-func (m *Machine) left(err error) {
+func (m *Machine) departed(err error) {
 	d := m.leave
 	m.leave = departure{}
 	switch {
@@ -114,12 +114,12 @@ func (m *Machine) left(err error) {
 		m.refuse(*d.refusal)
 	case d.idle:
 		m.phase = resting
-		m.putAway(false)
+		m.parkOrClose(false)
 		m.rest()
-	case m.serve.again:
+	case m.current.retryAtOnce:
 		m.attempt()
 	default:
-		m.sleep(d.pause, d.look)
+		m.sleep(d.pause, d.pollFirst)
 	}
 }
 
@@ -131,7 +131,7 @@ func (m *Machine) returned(d departure, err error) {
 			m.tell(call, GaveBack{ID: m.hold.id, Err: err})
 		}
 	}
-	m.tidy()
+	m.parkEarly()
 	for _, call := range m.hold.calls {
 		if m.hold.loss == nil || m.hold.awaited {
 			m.do(Released{Hold: call, Err: err})
@@ -140,7 +140,7 @@ func (m *Machine) returned(d departure, err error) {
 	clear(m.hold.calls)
 	m.hold = hold{calls: m.hold.calls[:0]}
 	if d.refusal != nil {
-		m.do(Refuse{d.returned, *d.refusal})
+		m.do(Refuse{d.reclaimed, *d.refusal})
 	}
 	m.rest()
 }

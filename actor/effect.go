@@ -92,7 +92,7 @@ type (
 		Err  error
 	}
 	// Owns answers an inquiry. Err says why that could not be found out.
-	Owns struct {
+	OwnedAnswer struct {
 		Call  Call
 		Owned bool
 		Err   error
@@ -104,58 +104,58 @@ type (
 	}
 )
 
-func (Dial) effect()       {}
-func (CancelDial) effect() {}
-func (*Send) effect()      {}
-func (Drop) effect()       {}
-func (Park) effect()       {}
-func (Stop) effect()       {}
-func (Grant) effect()      {}
-func (Refuse) effect()     {}
-func (Reclaim) effect()    {}
-func (End) effect()        {}
-func (Released) effect()   {}
-func (Owns) effect()       {}
-func (Notify) effect()     {}
+func (Dial) effect()        {}
+func (CancelDial) effect()  {}
+func (*Send) effect()       {}
+func (Drop) effect()        {}
+func (Park) effect()        {}
+func (Stop) effect()        {}
+func (Grant) effect()       {}
+func (Refuse) effect()      {}
+func (Reclaim) effect()     {}
+func (End) effect()         {}
+func (Released) effect()    {}
+func (OwnedAnswer) effect() {}
+func (Notify) effect()      {}
 
 // Why is the reason of a [Refusal].
-type Why uint8
+type Reason uint8
 
 const (
 	// Contended is a try that met a holder.
-	Contended Why = iota + 1
+	Contended Reason = iota + 1
 	// Inconclusive is a try that could not find out who is there in time.
 	Inconclusive
 	// Cancelled is an acquire whose context ended.
 	Cancelled
 	// Shut is an acquire on a lock that was closed.
-	Shut
+	LockClosed
 	// Broken is an acquire that ended with an error.
-	Broken
+	AttemptError
 	// Expired is an acquire that has waited for as long as it may.
 	Expired
 )
 
 // Refusal says why an acquire got no hold.
 type Refusal struct {
-	Why Why
+	Reason Reason
 	// Cause is what ended the context, or the error that ended the acquire.
 	Cause error
 	// Trouble is the last failed attempt, if nothing was heard since.
-	Trouble error
+	LastErr error
 	// Holders are the incompatible holders that were seen last.
 	Holders []protocol.Record
 	// Self says that this very lock holds. If others are told of it, Holders
 	// has its record.
-	Self bool
+	OwnHold bool
 	// Silent counts the participants that did not answer the last probe.
 	Silent int
 	// Mute are connections that do not answer: participants that could not be
 	// ended, and, if none of them is missing, whoever else is subscribed to
 	// something.
-	Mute []Connection
+	SilentConns []Connection
 	// Denied is why silent participants could not be found or ended.
-	Denied error
+	ReapErr error
 }
 
 // Event is something worth telling to whoever observes a lock.

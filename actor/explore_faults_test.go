@@ -82,10 +82,10 @@ func (w *model) call(l *lock, n int) bool {
 	case n == 8 && len(l.held) > 0:
 		w.calls++
 		l.asking = append(l.asking, w.calls)
-		l.feed(Inquire{Hold: l.held[0].call, Call: w.calls})
+		l.feed(CheckOwned{Hold: l.held[0].call, Call: w.calls})
 		return true
 	case n == 9 && !w.full && w.chance(8):
-		l.feed([]Input{Close{}, Orphan{}}[w.rand.IntN(2)])
+		l.feed([]Input{Close{}, Unreferenced{}}[w.rand.IntN(2)])
 		return true
 	default:
 		return false

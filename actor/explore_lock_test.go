@@ -165,7 +165,7 @@ func (l *lock) tell(e Effect) {
 			l.w.fail("lock %d: release of %d is told, and was not asked for", l.num, call)
 		}
 		l.leaving = without(l.leaving, call)
-	case Owns:
+	case OwnedAnswer:
 		if !slices.Contains(l.asking, e.Call.(int)) {
 			l.w.fail("lock %d answers inquiry %v twice", l.num, e.Call)
 		}

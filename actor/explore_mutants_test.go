@@ -15,11 +15,11 @@ var mutations = []mutation{
 	{name: silentRevival},
 	{
 		name: "grant without confirm", file: "actor/probe.go",
-		old: "\t\tm.win()\n\t\tm.ask(confirming)\n", new: "\t\tm.win()\n\t\tm.grant()\n",
+		old: "\t\tm.becomeElected()\n\t\tm.sendProbe(confirming)\n", new: "\t\tm.becomeElected()\n\t\tm.grant()\n",
 	},
 	{
 		name: "confirm before promote", by: "TestSmallWorlds/4.1", file: "actor/probe.go",
-		old: "\t\tm.mode = protocol.Exclusive\n\t\tm.win()\n", new: "\t\tm.win()\n",
+		old: "\t\tm.mode = protocol.Exclusive\n\t\tm.becomeElected()\n", new: "\t\tm.becomeElected()\n",
 	},
 	{
 		name: "a count taken before the subscription", file: "actor/attempt.go",
@@ -28,7 +28,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a count taken after a refused subscription", file: "actor/link.go",
-		old: "\tcase Auth, Answer, Summon:\n", new: "\tcase Subscribe:\n\t\tm.link.subs[0].confirmed = true\n\tcase Auth, Answer, Summon:\n",
+		old: "\tcase Auth, Answer, WakeReaders:\n", new: "\tcase Subscribe:\n\t\tm.link.subs[0].confirmed = true\n\tcase Auth, Answer, WakeReaders:\n",
 	},
 	{
 		name: "a grant by a replica", file: "actor/probe.go",
@@ -36,7 +36,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a role from before the question", file: "actor/probe.go",
-		old: "\tcase m.probe.skip > 0:\n\t\tm.probe.skip--\n", new: "",
+		old: "\tcase m.probe.staleHellos > 0:\n\t\tm.probe.staleHellos--\n", new: "",
 	},
 	{
 		name: "a reply counted twice", by: "TestTranscripts", file: "actor/probe.go",
@@ -45,11 +45,11 @@ var mutations = []mutation{
 	},
 	{
 		name: "a record with an old mode", by: "TestSmallWorlds/4.1", file: "actor/probe.go",
-		old: "\t\t\tm.claim()\n", new: "",
+		old: "\t\t\tm.claimHold()\n", new: "",
 	},
 	{
 		name: "inconclusive read as free", file: "actor/probe.go",
-		old: "case 1+len(p.records) < p.n && !m.outdone():", new: "case p.n < 0:",
+		old: "case 1+len(p.records) < p.n && !m.lostToSome():", new: "case p.n < 0:",
 	},
 	{
 		name: "a higher 4.1 pending ignored", by: "TestSmallWorlds/4.1", file: "protocol/confirm.go",
@@ -60,15 +60,15 @@ var mutations = []mutation{
 		old: "case named && validHolderID(id):", new: "case named:",
 	},
 	{
-		name: "reaping who joined after the ping", file: "actor/roll.go",
+		name: "reaping who joined after the ping", file: "actor/reaper.go",
 		old: "\tif r.listed {\n", new: "\tif false {\n",
 	},
 	{
-		name: "reaping behind one ping", file: "actor/roll.go",
-		old: "\tcase r.calls < 2:\n", new: "\tcase r.calls < 1:\n",
+		name: "reaping behind one ping", file: "actor/reaper.go",
+		old: "\tcase r.pings < 2:\n", new: "\tcase r.pings < 1:\n",
 	},
 	{
-		name: "reaping oneself", file: "actor/roll.go",
+		name: "reaping oneself", file: "actor/reaper.go",
 		old: "func(c Connection) bool { return c.ID == m.link.id })", new: "func(c Connection) bool { return false })",
 	},
 	{
@@ -81,16 +81,16 @@ var mutations = []mutation{
 	},
 	{
 		name: "a swallowed wake", file: "actor/queue.go",
-		old: "\t\tm.pass(slices.Clone(w.Queue))\n", new: "",
+		old: "\t\tm.passQueue(slices.Clone(w.Queue))\n", new: "",
 	},
 	{
 		name: "a releaser that races its queue", by: "TestTurns", file: "actor/machine.go",
-		old: "\tif m.link.placed && !m.calls[0].Try {\n", new: "\tif false {\n",
+		old: "\tif m.link.queued && !m.calls[0].Try {\n", new: "\tif false {\n",
 	},
 	{
 		name: "a queue left behind", file: "actor/depart.go",
-		old: "\tcase d.passes, d.last() && m.serve.woken:\n\t\tm.pass(m.queue)\n",
-		new: "\tcase d.passes, d.last() && m.serve.woken:\n",
+		old: "\tcase d.mustPassQueue, d.last() && m.current.carriesWake:\n\t\tm.passQueue(m.queue)\n",
+		new: "\tcase d.mustPassQueue, d.last() && m.current.carriesWake:\n",
 	},
 	{
 		name: "a joining reader ignored", by: "TestSmallWorlds/reader", file: "protocol/elect.go",

@@ -243,7 +243,7 @@ func (p *port) reply(in Input) {
 			return
 		}
 		p.stage = portPinging
-		p.command(Command{Op: Echo, Ping: &protocol.Ping{Response: p.response}})
+		p.command(Command{Op: SelfPing, Ping: &protocol.Ping{Response: p.response}})
 	case portPinging:
 		p.stage = portCollecting
 		p.limit = p.now().Add(time.Second)

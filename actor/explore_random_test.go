@@ -119,7 +119,7 @@ func randomWorld(seed uint64) *model {
 		}
 		l.m.cfg.Fenced = l.m.cfg.Fenced && !l.m.cfg.Shared
 		if w.chance(3) {
-			l.m.many = 1 + w.rand.IntN(3)
+			l.m.crowdSize = 1 + w.rand.IntN(3)
 		}
 		l.pool = w.rand.IntN(3)
 		if w.chance(4) {

@@ -132,7 +132,7 @@ func (w *model) push(c *conn, frame Input, from int) {
 // writes says whether a pause of writes holds a command.
 func writes(op Op) bool {
 	switch op {
-	case Draw, Probe, DrawProbe, Echo, Answer, Wake, Summon, increment:
+	case CountAndDraw, Probe, ProbeAndDraw, SelfPing, Answer, Wake, WakeReaders, increment:
 		return true
 	default:
 		return false
@@ -184,17 +184,17 @@ func (w *model) run(c *conn, s posted) {
 		w.push(c, Unsubscribed{k.Channel}, c.owner)
 	case Count:
 		w.push(c, Counted{N: len(w.listeners(c.node, theChannel))}, c.owner)
-	case Look:
-		w.push(c, Looked{N: len(w.listeners(c.node, theChannel)), Sleepers: len(w.listeners(c.node, theWaiters))}, c.owner)
-	case Listen:
-		w.push(c, Listening{Counts: w.listening(c, k.Queue)}, c.owner)
+	case Poll:
+		w.push(c, Polled{N: len(w.listeners(c.node, theChannel)), Sleepers: len(w.listeners(c.node, theWaiters))}, c.owner)
+	case CountWaiters:
+		w.push(c, WaitersCounted{Counts: w.listening(c, k.Queue)}, c.owner)
 	case List:
 		w.push(c, Listed{Connections: w.list(c.node, k.Text)}, c.owner)
 	case Kill:
 		w.push(c, Killed{N: w.kill(c, k.Num)}, c.owner)
-	case Draw, Probe, DrawProbe, Wake:
+	case CountAndDraw, Probe, ProbeAndDraw, Wake:
 		w.script(c, s)
-	case Echo, Answer, Summon:
+	case SelfPing, Answer, WakeReaders:
 		w.publish(c, k)
 		w.push(c, Done{}, c.owner)
 	case increment:
@@ -209,15 +209,15 @@ func (w *model) run(c *conn, s posted) {
 func (w *model) refuses(c *conn, k Command) bool {
 	message := ""
 	switch {
-	case k.Op == Draw || k.Op == Probe || k.Op == DrawProbe || k.Op == Wake:
+	case k.Op == CountAndDraw || k.Op == Probe || k.Op == ProbeAndDraw || k.Op == Wake:
 		script := k.Op
-		if script == DrawProbe {
-			script = Draw // it is one script
+		if script == ProbeAndDraw {
+			script = CountAndDraw // it is one script
 		}
 		w.known[script] = w.known[script] || k.Text
 		if !w.known[script] {
 			message = "NOSCRIPT No matching script."
-		} else if c.node != w.master && (k.Op == DrawProbe || k.Op == Draw && len(w.listeners(c.node, theChannel)) == 1) {
+		} else if c.node != w.master && (k.Op == ProbeAndDraw || k.Op == CountAndDraw && len(w.listeners(c.node, theChannel)) == 1) {
 			message = "READONLY You can't write against a read only replica."
 		}
 	case w.denies && (k.Op == Subscribe || k.Op == List || k.Op == Kill) && c.owner >= 0 && w.locks[c.owner] != nil && w.chance(20):
@@ -253,7 +253,7 @@ func (w *model) script(c *conn, s posted) {
 	k := s.command
 	n := len(w.listeners(c.node, theChannel))
 	switch k.Op {
-	case Draw:
+	case CountAndDraw:
 		var token int64
 		if n == 1 {
 			token = w.draw()
@@ -265,7 +265,7 @@ func (w *model) script(c *conn, s posted) {
 		}
 		w.publish(c, k)
 		w.push(c, Probed{N: n}, c.owner)
-	case DrawProbe:
+	case ProbeAndDraw:
 		token := w.draw()
 		w.publish(c, k)
 		w.push(c, Probed{N: n, Token: token}, c.owner)
@@ -308,7 +308,7 @@ func (w *model) wake(c *conn, queue protocol.Queue) int {
 // publish delivers a message to whoever is subscribed.
 func (w *model) publish(c *conn, k Command) {
 	switch k.Op {
-	case Probe, DrawProbe, Echo:
+	case Probe, ProbeAndDraw, SelfPing:
 		to := w.listeners(c.node, theChannel)
 		for _, l := range to {
 			w.push(l, Pinged{Ping: *k.Ping}, c.owner)
@@ -320,7 +320,7 @@ func (w *model) publish(c *conn, k Command) {
 		for _, l := range w.listeners(c.node, k.Channel) {
 			w.push(l, Answered{Response: k.Channel, Record: *k.Record, Queue: k.Queue}, c.owner)
 		}
-	case Summon:
+	case WakeReaders:
 		for _, l := range w.listeners(c.node, theWaiters) {
 			w.push(l, Woken{Wake: protocol.Wake{Readers: true}}, c.owner)
 		}

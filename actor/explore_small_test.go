@@ -174,9 +174,9 @@ func (w *model) prompt(c *conn) bool {
 		return false
 	}
 	switch l.m.phase {
-	case holding, elected, doubting, sleeping:
+	case holding, elected, reconfirming, sleeping:
 		switch c.out[0].frame.(type) {
-		case Pinged, Woken, Looked, Disconnected:
+		case Pinged, Woken, Polled, Disconnected:
 			return false
 		}
 	default:

@@ -13,8 +13,8 @@ var timeType = reflect.TypeFor[time.Time]()
 
 // unseen are fields that nothing that a lock does depends on.
 var unseen = map[string]bool{
-	"cfg": true, "now": true, "out": true, "trips": true, "began": true, "since": true, "Held": true, "token": true, "Token": true, "trouble": true, "dial": true,
-	"looks": true, "Err": true, "Cause": true, "at": true, "serial": true,
+	"cfg": true, "now": true, "out": true, "roundTrips": true, "began": true, "since": true, "Held": true, "token": true, "Token": true, "lastErr": true, "dial": true,
+	"polls": true, "Err": true, "Cause": true, "at": true, "serial": true,
 }
 
 // scribe writes states of worlds down, equal ones equally: response channels

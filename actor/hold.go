@@ -10,20 +10,20 @@ import (
 // hold is one participation that was granted, from the grant until it has
 // left. A reader's may be that of several calls.
 type hold struct {
-	calls  []Call
-	id     string
-	token  int64
-	since  time.Time
-	check  time.Time // of the next health check
-	checks []check   // under way
-	self   selfCheck
-	guests guests
+	calls       []Call
+	id          string
+	token       int64
+	since       time.Time
+	check       time.Time // of the next health check
+	checks      []check   // under way
+	self        selfCheck
+	writerCheck writerCheck
 	// strangers have asked who do not say whether they wait: peers of other
 	// kinds, which nobody wakes.
-	strangers bool
-	ending    bool // given back or closed, on its way off the channel
-	loss      error
-	awaited   bool // its end off the channel, by whoever has ended it
+	unknownWaiters bool
+	ending         bool // given back or closed, on its way off the channel
+	loss           error
+	awaited        bool // its end off the channel, by whoever has ended it
 }
 
 // check is a question whether the hold still stands: a health check, or a
@@ -43,7 +43,7 @@ func (m *Machine) answerDue() time.Time {
 
 // examine asks the node for its role: a subscription survives the node's
 // demotion and answers pings there, beside a second owner on the new master.
-func (m *Machine) examine(hold, call Call) {
+func (m *Machine) sendCheck(hold, call Call) {
 	m.hold.checks = append(m.hold.checks, check{m.now, hold, call})
 	m.send(Command{Op: Hello})
 }
@@ -56,7 +56,7 @@ func (m *Machine) checkHealth() {
 	}
 	if m.due(m.hold.check) {
 		m.hold.check = m.now.Add(m.cfg.Health)
-		m.examine(nil, nil)
+		m.sendCheck(nil, nil)
 	}
 }
 
@@ -68,19 +68,19 @@ func (m *Machine) checked(f *Fault) {
 	c := m.hold.checks[0]
 	m.hold.checks = m.hold.checks[1:]
 	if c.call != nil {
-		m.do(Owns{Call: c.call, Owned: m.hold.of(c.hold)})
+		m.do(OwnedAnswer{Call: c.call, Owned: m.hold.of(c.hold)})
 		return
 	}
 	m.notify(Checked{RoundTrip: m.now.Sub(c.sent)})
 }
 
 // inquire answers a caller that wants to know whether its hold stands.
-func (m *Machine) inquire(in Inquire) {
+func (m *Machine) checkOwned(in CheckOwned) {
 	if m.phase != holding || !m.hold.of(in.Hold) {
-		m.do(Owns{Call: in.Call})
+		m.do(OwnedAnswer{Call: in.Call})
 		return
 	}
-	m.examine(in.Hold, in.Call)
+	m.sendCheck(in.Hold, in.Call)
 }
 
 // endHold ends what the holders have. The rest is housekeeping.
@@ -96,7 +96,7 @@ func (m *Machine) endHold(loss error) {
 	}
 	for _, c := range m.hold.checks {
 		if c.call != nil {
-			m.do(Owns{Call: c.call})
+			m.do(OwnedAnswer{Call: c.call})
 		}
 	}
 	m.hold.checks = nil
@@ -134,19 +134,19 @@ func (m *Machine) release(in Release) {
 	}
 	if m.hold.ending {
 		if in.Loss != nil {
-			m.leave.hasten(m.now, departLimit)
+			m.leave.shorten(m.now, departLimit)
 		}
 		return
 	}
 	if len(m.hold.calls) > 1 {
-		m.leaveOthers(in.Hold, in.Loss)
+		m.endOneCall(in.Hold, in.Loss)
 		m.do(Released{Hold: in.Hold})
 		return
 	}
-	if m.inherits() {
-		m.leaveOthers(in.Hold, in.Loss)
+	if m.handsToNextCall() {
+		m.endOneCall(in.Hold, in.Loss)
 		m.do(Released{Hold: in.Hold})
-		m.hold.since, m.hold.strangers = m.now, false
+		m.hold.since, m.hold.unknownWaiters = m.now, false
 		m.admit(0, m.now.Sub(m.calls[0].since))
 		return
 	}
@@ -161,8 +161,8 @@ func (m *Machine) release(in Release) {
 
 // inherits says whether the next call of this lock takes the hold over where it
 // stands, as nobody else is known to wait. A token cannot be handed on.
-func (m *Machine) inherits() bool {
-	return len(m.calls) > 0 && len(m.queue) == 0 && !m.hold.strangers && !m.cfg.Shared && !m.cfg.Fenced
+func (m *Machine) handsToNextCall() bool {
+	return len(m.calls) > 0 && len(m.queue) == 0 && !m.hold.unknownWaiters && !m.cfg.Shared && !m.cfg.Fenced
 }
 
 // abandon closes the socket of a release that nobody waits for: the lock must
@@ -172,30 +172,30 @@ func (m *Machine) abandon(in Abandon) {
 		return
 	}
 	m.drop()
-	m.left(in.Cause)
+	m.departed(in.Cause)
 }
 
 // reclaimed gives back a grant that nobody has received.
 func (m *Machine) reclaimed(in Reclaimed) {
-	r := Refusal{Why: Cancelled, Cause: in.Cause}
+	r := Refusal{Reason: Cancelled, Cause: in.Cause}
 	switch {
 	case m.closing:
-		m.do(Refuse{in.Call, Refusal{Why: Shut, Cause: ErrClosed}})
+		m.do(Refuse{in.Call, Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	case m.phase != holding || !m.hold.of(in.Call):
 		m.do(Refuse{in.Call, r})
 	case len(m.hold.calls) > 1:
-		m.leaveOthers(in.Call, nil)
+		m.endOneCall(in.Call, nil)
 		m.do(Refuse{in.Call, r})
 	default:
 		m.endHold(nil)
-		m.depart(departure{within: cancelLimit, returned: in.Call, refusal: &r})
+		m.depart(departure{within: cancelLimit, reclaimed: in.Call, refusal: &r})
 	}
 }
 
 // holdDeadline is when a hold has something to do.
 func (m *Machine) holdDeadline() time.Time {
 	at := m.hold.check
-	for _, t := range []time.Time{m.selfDue(), m.guestsDue()} {
+	for _, t := range []time.Time{m.selfDue(), m.writerCheckDue()} {
 		at = earlier(at, t)
 	}
 	if len(m.hold.checks) > 0 {
@@ -211,7 +211,7 @@ func (m *Machine) holdTick() {
 	if m.checkSelf(); m.phase != holding {
 		return
 	}
-	if m.due(m.guestsDue()) {
-		m.listen()
+	if m.due(m.writerCheckDue()) {
+		m.checkWriters()
 	}
 }

@@ -47,11 +47,11 @@ type (
 		Cause error
 	}
 	// Inquire asks the server whether the hold of a call still stands.
-	Inquire struct{ Hold, Call Call }
+	CheckOwned struct{ Hold, Call Call }
 	// Close ends the lock and everything that it does.
 	Close struct{}
 	// Orphan says that no handle is left: the lock ends once it is idle.
-	Orphan struct{}
+	Unreferenced struct{}
 )
 
 // Inputs from the socket and the clock.
@@ -93,7 +93,7 @@ type (
 	}
 	// Looked is the reply to Look: the subscribers of the lock's channel and
 	// of the waiters' channel.
-	Looked struct{ N, Sleepers int }
+	Polled struct{ N, Sleepers int }
 	// Probed is the reply to Probe and DrawProbe: how many participants got
 	// the ping, and the token if one was drawn.
 	Probed struct {
@@ -102,7 +102,7 @@ type (
 	}
 	// Listening is the reply to Listen: how many listen on each of the wake
 	// channels.
-	Listening struct{ Counts []int }
+	WaitersCounted struct{ Counts []int }
 	// Waked is the reply to Wake: how many received it.
 	Waked struct{ N int }
 	// Listed is the reply to List.
@@ -138,7 +138,7 @@ type (
 		Err   error
 	}
 	// Nudged says that somebody has given the key back.
-	Nudged struct{}
+	KeyReleased struct{}
 	// Slept says that time has passed which the timers' clock does not know
 	// of: the machine was suspended, or the other clock was set forward.
 	Slept struct{ For time.Duration }
@@ -156,9 +156,9 @@ type LeaseReply struct {
 	TTL    time.Duration
 }
 
-func (Ran) input()    {}
-func (Nudged) input() {}
-func (Slept) input()  {}
+func (Ran) input()         {}
+func (KeyReleased) input() {}
+func (Slept) input()       {}
 
 // Connection is a connection at the server that may be subscribed to the
 // lock's channel.
@@ -175,35 +175,35 @@ type Connection struct {
 	Addr string
 }
 
-func (Acquire) input()      {}
-func (Cancel) input()       {}
-func (Reclaimed) input()    {}
-func (Release) input()      {}
-func (Abandon) input()      {}
-func (Inquire) input()      {}
-func (Close) input()        {}
-func (Orphan) input()       {}
-func (Dialed) input()       {}
-func (DialFailed) input()   {}
-func (Disconnected) input() {}
-func (Subscribed) input()   {}
-func (Unsubscribed) input() {}
-func (Pinged) input()       {}
-func (Answered) input()     {}
-func (Woken) input()        {}
-func (Counted) input()      {}
-func (Looked) input()       {}
-func (Probed) input()       {}
-func (Listening) input()    {}
-func (Waked) input()        {}
-func (Listed) input()       {}
-func (Killed) input()       {}
-func (Greeted) input()      {}
-func (Done) input()         {}
-func (Failed) input()       {}
-func (Rotated) input()      {}
-func (MasterMoved) input()  {}
-func (Tick) input()         {}
+func (Acquire) input()        {}
+func (Cancel) input()         {}
+func (Reclaimed) input()      {}
+func (Release) input()        {}
+func (Abandon) input()        {}
+func (CheckOwned) input()     {}
+func (Close) input()          {}
+func (Unreferenced) input()   {}
+func (Dialed) input()         {}
+func (DialFailed) input()     {}
+func (Disconnected) input()   {}
+func (Subscribed) input()     {}
+func (Unsubscribed) input()   {}
+func (Pinged) input()         {}
+func (Answered) input()       {}
+func (Woken) input()          {}
+func (Counted) input()        {}
+func (Polled) input()         {}
+func (Probed) input()         {}
+func (WaitersCounted) input() {}
+func (Waked) input()          {}
+func (Listed) input()         {}
+func (Killed) input()         {}
+func (Greeted) input()        {}
+func (Done) input()           {}
+func (Failed) input()         {}
+func (Rotated) input()        {}
+func (MasterMoved) input()    {}
+func (Tick) input()           {}
 
 // Op is the kind of a [Command].
 type Op uint8
@@ -228,23 +228,23 @@ const (
 	Count
 	// Draw counts as Count does and draws a fencing token if the lock is alone
 	// on the channel, in one script.
-	Draw
+	CountAndDraw
 	// Look is PUBSUB NUMSUB of the lock's channel and the waiters' channel.
-	Look
+	Poll
 	// Probe counts and pings the lock's channel in one script.
 	Probe
 	// DrawProbe is Probe, and draws a fencing token.
-	DrawProbe
+	ProbeAndDraw
 	// Echo pings the lock's channel without a count.
-	Echo
+	SelfPing
 	// Answer publishes the own record on a response channel.
 	Answer
 	// Wake wakes the first of a queue that listens, in one script.
 	Wake
 	// Summon wakes all readers that sleep.
-	Summon
+	WakeReaders
 	// Listen is PUBSUB NUMSUB of the wake channels of a queue.
-	Listen
+	CountWaiters
 	// List is CLIENT LIST of all subscribers.
 	List
 	// Kill is CLIENT KILL of one connection.
@@ -253,8 +253,8 @@ const (
 
 var opNames = [...]string{
 	Login: "HELLO", Hello: "HELLO", Auth: "AUTH", Select: "SELECT", Subscribe: "SUBSCRIBE", Unsubscribe: "UNSUBSCRIBE",
-	Count: "PUBSUB", Draw: "EVALSHA", Look: "PUBSUB", Probe: "EVALSHA", DrawProbe: "EVALSHA", Echo: "PUBLISH",
-	Answer: "PUBLISH", Wake: "EVALSHA", Summon: "PUBLISH", Listen: "PUBSUB", List: "CLIENT|LIST", Kill: "CLIENT|KILL",
+	Count: "PUBSUB", CountAndDraw: "EVALSHA", Poll: "PUBSUB", Probe: "EVALSHA", ProbeAndDraw: "EVALSHA", SelfPing: "PUBLISH",
+	Answer: "PUBLISH", Wake: "EVALSHA", WakeReaders: "PUBLISH", CountWaiters: "PUBSUB", List: "CLIENT|LIST", Kill: "CLIENT|KILL",
 }
 
 // String returns the name of the Redis command.

@@ -55,32 +55,32 @@ type Lease struct {
 	phase leasePhase
 	state State
 
-	num   int // of the last command
-	calls callers
-	serve bid
-	hold  tenancy
-	end   ending
+	num     int // of the last command
+	calls   callQueue
+	current leaseCall
+	hold    leaseHold
+	end     ending
 	// strays are commands that may yet set the key, and that nobody waits for.
 	strays []stray
 
-	orphan  bool
-	closing bool
+	unreferenced bool
+	closing      bool
 }
 
 // bid is what is known about the acquire being served.
-type bid struct {
-	began   time.Time
-	id      string
-	num     int       // of the command under way, 0 for none
-	sent    time.Time // when it was
-	unsure  bool      // an earlier one may have set the key
-	trips   int
-	failed  int
-	trouble error
-	holders []protocol.Record
-	wake    time.Time
-	hearing bool // releases are listened for
-	nudged  bool // one was told while a command was under way
+type leaseCall struct {
+	began             time.Time
+	id                string
+	num               int       // of the command under way, 0 for none
+	sent              time.Time // when it was
+	maybeSet          bool      // an earlier one may have set the key
+	roundTrips        int
+	failures          int
+	lastErr           error
+	holders           []protocol.Record
+	wake              time.Time
+	listening         bool // releases are listened for
+	releasedMeanwhile bool // one was told while a command was under way
 }
 
 // stray is a command that sets the key to an id.
@@ -110,17 +110,17 @@ func (l *Lease) Step(now time.Time, in Input) []Effect {
 		l.release(in)
 	case Abandon:
 		l.abandon(in)
-	case Inquire:
-		l.inquire(in)
+	case CheckOwned:
+		l.checkOwned(in)
 	case Close:
 		l.close()
-	case Orphan:
-		l.orphan = true
+	case Unreferenced:
+		l.unreferenced = true
 		l.rest()
 	case Ran:
 		l.ran(in)
-	case Nudged:
-		l.nudged()
+	case KeyReleased:
+		l.keyReleased()
 	case Slept:
 		l.slept(in.For)
 	case Tick:
@@ -142,18 +142,18 @@ func (l *Lease) run(op LeaseOp, id string) int {
 
 // good is until when a key can be relied on that was set or renewed by a
 // command sent at a time. Clocks drift, and expiries are rounded.
-func (l *Lease) good(sent time.Time) time.Time {
+func (l *Lease) validUntil(sent time.Time) time.Time {
 	return sent.Add(l.cfg.TTL - l.cfg.TTL/100 - 2*time.Millisecond)
 }
 
 func (l *Lease) acquire(in Acquire) {
 	switch {
 	case l.closing:
-		l.do(Refuse{in.Call, Refusal{Why: Shut, Cause: ErrClosed}})
+		l.do(Refuse{in.Call, Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	case in.Try && (l.holds() || len(l.calls) > 0):
 		l.do(Refuse{in.Call, l.refusal(Contended, nil)})
 	default:
-		l.calls = append(l.calls, waiting{in, l.now, limit(l.now, in, l.cfg.MaxWait, leaseTryLimit)})
+		l.calls = append(l.calls, pendingCall{in, l.now, limit(l.now, in, l.cfg.MaxWait, leaseTryLimit)})
 		switch {
 		case l.phase == leaseResting:
 			l.begin()
@@ -163,14 +163,14 @@ func (l *Lease) acquire(in Acquire) {
 	}
 }
 
-func (l *Lease) refusal(why Why, cause error) Refusal {
-	r := Refusal{Why: why, Cause: cause, Self: l.holds()}
+func (l *Lease) refusal(why Reason, cause error) Refusal {
+	r := Refusal{Reason: why, Cause: cause, OwnHold: l.holds()}
 	switch {
-	case r.Self:
+	case r.OwnHold:
 	case l.phase == leaseEnding:
-		r.Trouble = l.end.trouble
+		r.LastErr = l.end.lastErr
 	default:
-		r.Holders, r.Trouble = l.serve.holders, l.serve.trouble
+		r.Holders, r.LastErr = l.current.holders, l.current.lastErr
 	}
 	return r
 }
@@ -185,34 +185,34 @@ func (l *Lease) holds() bool {
 // begin serves the first call.
 func (l *Lease) begin() {
 	l.state = Acquiring
-	l.serve = bid{began: l.now, id: l.cfg.ID()}
+	l.current = leaseCall{began: l.now, id: l.cfg.ID()}
 	l.notify(Attempting{})
-	l.ask()
+	l.take()
 }
 
 // ask sets the key if nobody has. The id stays the same for as long as the
 // call is served: a reply may be lost behind a command that was run, and the
 // next one must not wait for its own key to expire.
-func (l *Lease) ask() {
+func (l *Lease) take() {
 	l.phase = leaseAsking
-	l.serve.trips++
-	l.serve.sent, l.serve.nudged = l.now, false
-	l.serve.num = l.run(TakeKey, l.serve.id)
+	l.current.roundTrips++
+	l.current.sent, l.current.releasedMeanwhile = l.now, false
+	l.current.num = l.run(TakeKey, l.current.id)
 }
 
 // took takes the outcome of ask.
 func (l *Lease) took(in Ran) {
-	l.serve.num = 0
+	l.current.num = 0
 	switch {
 	case in.Err != nil:
-		l.serve.unsure = true
+		l.current.maybeSet = true
 		l.fail(in.Err)
 	case !in.Reply.OK:
-		l.serve.failed, l.serve.trouble = 0, nil
+		l.current.failures, l.current.lastErr = 0, nil
 		l.refused(in.Reply)
-	case !l.now.Before(l.good(l.serve.sent)):
+	case !l.now.Before(l.validUntil(l.current.sent)):
 		// It is worth nothing any more.
-		l.serve.unsure = true
+		l.current.maybeSet = true
 		l.fail(&Fault{Kind: Transient, Message: "the lease was granted too late"})
 	default:
 		l.grant(in.Reply.Token)
@@ -221,8 +221,8 @@ func (l *Lease) took(in Ran) {
 
 // unanswered gives up the command under way.
 func (l *Lease) unanswered() {
-	l.strand(l.serve.num, l.serve.id)
-	l.serve.num, l.serve.unsure = 0, true
+	l.strand(l.current.num, l.current.id)
+	l.current.num, l.current.maybeSet = 0, true
 	l.fail(errNoAnswer)
 }
 
@@ -242,7 +242,7 @@ func (l *Lease) found(num int) bool {
 	}
 	id := l.strays[i].id
 	l.strays = slices.Delete(l.strays, i, i+1)
-	if !(l.served() && id == l.serve.id) && !(l.phase == leaseHolding && id == l.hold.id) {
+	if !(l.served() && id == l.current.id) && !(l.phase == leaseHolding && id == l.hold.id) {
 		l.run(DropKey, id)
 	}
 	return true
@@ -250,35 +250,35 @@ func (l *Lease) found(num int) bool {
 
 // fail takes an error. The key may be set or not.
 func (l *Lease) fail(err error) {
-	l.serve.trouble = err
-	l.serve.failed++
+	l.current.lastErr = err
+	l.current.failures++
 	if terminal(err) || l.calls[0].Try {
 		l.notify(AttemptFailed{Err: err})
-		l.refuse(Refusal{Why: Broken, Cause: err})
+		l.refuse(Refusal{Reason: AttemptError, Cause: err})
 		return
 	}
-	pause := l.jittered(min(backoffMin<<min(l.serve.failed-1, 10), backoffMax))
+	pause := l.jittered(min(backoffMin<<min(l.current.failures-1, 10), backoffMax))
 	l.notify(AttemptFailed{Err: err, Retry: pause})
 	l.sleep(pause)
 }
 
 // refused waits for whoever has the key, for as long as that lives.
 func (l *Lease) refused(r LeaseReply) {
-	known := len(l.serve.holders) > 0 && l.serve.holders[0].ID == r.Holder
-	l.serve.holders = []protocol.Record{{ID: r.Holder, Mode: protocol.Exclusive, TTL: max(0, r.TTL.Milliseconds())}}
+	known := len(l.current.holders) > 0 && l.current.holders[0].ID == r.Holder
+	l.current.holders = []protocol.Record{{ID: r.Holder, Mode: protocol.Exclusive, TTL: max(0, r.TTL.Milliseconds())}}
 	if l.calls[0].Try {
 		l.refuse(l.refusal(Contended, nil))
 		return
 	}
 	if !known {
-		l.notify(Waiting{Holders: l.serve.holders})
+		l.notify(Waiting{Holders: l.current.holders})
 	}
-	if !l.serve.hearing {
-		l.serve.hearing = true
+	if !l.current.listening {
+		l.current.listening = true
 		l.do(Hear{On: true})
 	}
-	if l.serve.nudged {
-		l.ask() // the key was looked at before it was given back, perhaps
+	if l.current.releasedMeanwhile {
+		l.take() // the key was looked at before it was given back, perhaps
 		return
 	}
 	pause := l.jittered(l.cfg.Poll)
@@ -290,17 +290,17 @@ func (l *Lease) refused(r LeaseReply) {
 
 func (l *Lease) sleep(pause time.Duration) {
 	l.phase = leaseSleeping
-	l.serve.wake = l.now.Add(pause)
+	l.current.wake = l.now.Add(pause)
 }
 
 // nudged takes the news of a release. Behind an error it must not shorten the
 // pause: a server that is in trouble may well tell it over and over.
-func (l *Lease) nudged() {
+func (l *Lease) keyReleased() {
 	switch {
 	case l.phase == leaseAsking:
-		l.serve.nudged = true
-	case l.phase == leaseSleeping && l.serve.trouble == nil:
-		l.ask()
+		l.current.releasedMeanwhile = true
+	case l.phase == leaseSleeping && l.current.lastErr == nil:
+		l.take()
 	}
 }
 
@@ -309,31 +309,31 @@ func (l *Lease) jittered(d time.Duration) time.Duration {
 }
 
 func (l *Lease) grant(token int64) {
-	serve := l.serve
+	serve := l.current
 	call := l.calls.take(0)
 	l.settle()
 	l.phase, l.state = leaseHolding, Held
-	l.hold = tenancy{call: call, id: serve.id, until: l.good(serve.sent), renew: serve.sent.Add(l.cfg.Renew)}
-	l.notify(Granted{ID: serve.id, Token: token, RoundTrips: serve.trips, Waited: l.now.Sub(serve.began)})
+	l.hold = leaseHold{call: call, id: serve.id, until: l.validUntil(serve.sent), renew: serve.sent.Add(l.cfg.Renew)}
+	l.notify(Granted{ID: serve.id, Token: token, RoundTrips: serve.roundTrips, Waited: l.now.Sub(serve.began)})
 	l.do(Grant{Call: call, ID: serve.id, Token: token})
 }
 
 // settle ends what goes with serving a call.
 func (l *Lease) settle() {
-	if l.serve.hearing {
+	if l.current.listening {
 		l.do(Hear{})
 	}
-	l.serve = bid{}
+	l.current = leaseCall{}
 }
 
 // refuse ends the served call with an error. A key that may have been set for
 // it is taken away behind that: the caller need not wait.
 func (l *Lease) refuse(r Refusal) {
-	serve := l.serve
+	serve := l.current
 	l.do(Refuse{l.calls.take(0), r})
 	l.settle()
 	l.state = Idle
-	if serve.num != 0 || serve.unsure {
+	if serve.num != 0 || serve.maybeSet {
 		l.giveBack(ending{id: serve.id, until: l.now.Add(l.cfg.TTL), awaits: serve.num})
 		return
 	}
@@ -349,14 +349,14 @@ func (l *Lease) rest() {
 		l.stop()
 	case len(l.calls) > 0:
 		l.begin()
-	case l.orphan:
+	case l.unreferenced:
 		l.stop()
 	}
 }
 
 func (l *Lease) stop() {
 	for len(l.calls) > 0 {
-		l.do(Refuse{l.calls.take(0), Refusal{Why: Shut, Cause: ErrClosed}})
+		l.do(Refuse{l.calls.take(0), Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	}
 	l.do(Stop{})
 }
@@ -384,7 +384,7 @@ func (l *Lease) close() {
 	}
 	l.closing = true
 	for len(l.calls) > 1 || len(l.calls) == 1 && !l.served() {
-		l.do(Refuse{l.calls.take(len(l.calls) - 1), Refusal{Why: Shut, Cause: ErrClosed}})
+		l.do(Refuse{l.calls.take(len(l.calls) - 1), Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	}
 	switch {
 	case l.phase == leaseHolding:
@@ -392,12 +392,12 @@ func (l *Lease) close() {
 		l.endHold(ErrClosed)
 		l.giveBack(ending{id: l.hold.id, until: l.now.Add(departLimit)})
 	case l.served():
-		l.refuse(Refusal{Why: Shut, Cause: ErrClosed})
+		l.refuse(Refusal{Reason: LockClosed, Cause: ErrClosed})
 	case l.phase == leaseResting:
 		l.rest()
 	}
 	if l.phase == leaseEnding {
-		l.end.hasten(l.now, departLimit)
+		l.end.shorten(l.now, departLimit)
 	}
 }
 
@@ -429,9 +429,9 @@ func (l *Lease) Deadline() time.Time {
 func (l *Lease) phaseDeadline() time.Time {
 	switch l.phase {
 	case leaseAsking:
-		return l.serve.sent.Add(leaseReplyLimit)
+		return l.current.sent.Add(leaseReplyLimit)
 	case leaseSleeping:
-		return l.serve.wake
+		return l.current.wake
 	case leaseHolding:
 		return l.holdDeadline()
 	case leaseEnding:
@@ -451,7 +451,7 @@ func (l *Lease) tick() {
 	case leaseAsking:
 		l.unanswered()
 	case leaseSleeping:
-		l.ask()
+		l.take()
 	case leaseHolding:
 		l.holdTick()
 	case leaseEnding:
@@ -463,7 +463,7 @@ func (l *Lease) tick() {
 // ran takes the outcome of a command.
 func (l *Lease) ran(in Ran) {
 	switch {
-	case in.Num == l.serve.num:
+	case in.Num == l.current.num:
 		l.took(in)
 	case l.found(in.Num):
 	case l.phase == leaseEnding:

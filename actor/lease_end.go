@@ -12,14 +12,14 @@ type ending struct {
 	num     int       // of the command under way, 0 for none
 	next    time.Time // when another one begins
 	failed  int       // commands that may have been run all the same
-	trouble error     // of the last one
+	lastErr error     // of the last one
 }
 
 // failing says that it pauses behind an error.
 func (e *ending) failing() bool { return e.awaits == 0 && e.num == 0 }
 
 // hasten lets it take no longer than a duration from now on.
-func (e *ending) hasten(now time.Time, within time.Duration) {
+func (e *ending) shorten(now time.Time, within time.Duration) {
 	if until := now.Add(within); until.Before(e.until) {
 		e.until = until
 	}
@@ -70,8 +70,8 @@ func (l *Lease) endTick() {
 
 // doubt is why it is not known to have succeeded.
 func (e *ending) doubt() error {
-	if e.trouble != nil {
-		return e.trouble
+	if e.lastErr != nil {
+		return e.lastErr
 	}
 	return errNoAnswer
 }
@@ -103,7 +103,7 @@ func (l *Lease) ended(in Ran) {
 // retry gives the key back later. Others wait for that, and a try does not.
 func (l *Lease) retry(err error) {
 	e := &l.end
-	e.num, e.trouble = 0, err
+	e.num, e.lastErr = 0, err
 	e.failed++
 	pause := l.jittered(min(backoffMin<<min(e.failed-1, 10), backoffMax))
 	e.next = l.now.Add(pause)
@@ -111,7 +111,7 @@ func (l *Lease) retry(err error) {
 	case len(l.calls) == 0:
 	case l.calls[0].Try:
 		l.notify(AttemptFailed{Err: err})
-		l.do(Refuse{l.calls.take(0), Refusal{Why: Broken, Cause: err}})
+		l.do(Refuse{l.calls.take(0), Refusal{Reason: AttemptError, Cause: err}})
 	default:
 		l.notify(AttemptFailed{Err: err, Retry: pause})
 	}
@@ -121,7 +121,7 @@ func (l *Lease) retry(err error) {
 func (l *Lease) over(err error) {
 	l.returned(err)
 	l.strand(l.end.awaits, l.end.id)
-	l.phase, l.end, l.hold = leaseResting, ending{}, tenancy{}
+	l.phase, l.end, l.hold = leaseResting, ending{}, leaseHold{}
 	l.rest()
 }
 

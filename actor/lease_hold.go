@@ -6,12 +6,12 @@ import (
 )
 
 // tenancy is one grant of a lease, until its key is given back.
-type tenancy struct {
+type leaseHold struct {
 	call   Call
 	id     string
 	until  time.Time // by then a renewal must have succeeded
 	renew  time.Time // when the next one begins
-	asked  []question
+	asked  []ownedCall
 	failed int // renewals in a row
 	ending bool
 	loss   error
@@ -19,7 +19,7 @@ type tenancy struct {
 }
 
 // question is a command about the key of a hold that is under way.
-type question struct {
+type ownedCall struct {
 	num  int
 	sent time.Time
 	call Call // whose inquiry it is, nil for a renewal
@@ -69,14 +69,14 @@ func (l *Lease) renew() {
 		}
 	}
 	if under < patience {
-		h.asked = append(h.asked, question{num: l.run(RenewKey, h.id), sent: l.now})
+		h.asked = append(h.asked, ownedCall{num: l.run(RenewKey, h.id), sent: l.now})
 	}
 }
 
 // slept takes the news that time has passed which timers don't know of. Redis
 // is asked before the lease is believed any longer.
 func (l *Lease) slept(d time.Duration) {
-	l.serve.sent = l.serve.sent.Add(-d)
+	l.current.sent = l.current.sent.Add(-d)
 	if l.phase != leaseHolding {
 		return
 	}
@@ -94,14 +94,14 @@ func (l *Lease) slept(d time.Duration) {
 // heard takes the outcome of a question about the key.
 func (l *Lease) heard(in Ran) {
 	h := &l.hold
-	i := slices.IndexFunc(h.asked, func(q question) bool { return q.num == in.Num })
+	i := slices.IndexFunc(h.asked, func(q ownedCall) bool { return q.num == in.Num })
 	if i < 0 {
 		return
 	}
 	q := h.asked[i]
 	h.asked = slices.Delete(h.asked, i, i+1)
 	if q.call != nil {
-		l.do(Owns{Call: q.call, Owned: in.Err == nil && in.Reply.OK, Err: in.Err})
+		l.do(OwnedAnswer{Call: q.call, Owned: in.Err == nil && in.Reply.OK, Err: in.Err})
 	}
 	switch {
 	case in.Err == nil && !in.Reply.OK:
@@ -115,7 +115,7 @@ func (l *Lease) heard(in Ran) {
 		h.renew = earlier(h.renew, l.now.Add(pause))
 	default:
 		h.failed = 0
-		if until := l.good(q.sent); until.After(h.until) {
+		if until := l.validUntil(q.sent); until.After(h.until) {
 			h.until = until
 			h.renew = q.sent.Add(l.cfg.Renew)
 		}
@@ -123,12 +123,12 @@ func (l *Lease) heard(in Ran) {
 	}
 }
 
-func (l *Lease) inquire(in Inquire) {
+func (l *Lease) checkOwned(in CheckOwned) {
 	if l.phase != leaseHolding || l.hold.call != in.Hold {
-		l.do(Owns{Call: in.Call})
+		l.do(OwnedAnswer{Call: in.Call})
 		return
 	}
-	l.hold.asked = append(l.hold.asked, question{num: l.run(CheckKey, l.hold.id), sent: l.now, call: in.Call})
+	l.hold.asked = append(l.hold.asked, ownedCall{num: l.run(CheckKey, l.hold.id), sent: l.now, call: in.Call})
 }
 
 // endHold ends what the holder has. The rest is housekeeping.
@@ -143,7 +143,7 @@ func (l *Lease) endHold(loss error) {
 	}
 	for _, q := range h.asked {
 		if q.call != nil {
-			l.do(Owns{Call: q.call})
+			l.do(OwnedAnswer{Call: q.call})
 		}
 	}
 	h.asked = nil
@@ -173,9 +173,9 @@ func (l *Lease) abandon(in Abandon) {
 
 // reclaimed gives back a grant that nobody has received.
 func (l *Lease) reclaimed(in Reclaimed) {
-	r := Refusal{Why: Cancelled, Cause: in.Cause}
+	r := Refusal{Reason: Cancelled, Cause: in.Cause}
 	if l.closing {
-		r = Refusal{Why: Shut, Cause: ErrClosed}
+		r = Refusal{Reason: LockClosed, Cause: ErrClosed}
 	}
 	if l.phase != leaseHolding || l.hold.call != in.Call {
 		l.do(Refuse{in.Call, r})

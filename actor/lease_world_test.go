@@ -271,7 +271,7 @@ func (w *leaseWorld) serve(r Run) LeaseReply {
 			w.value = ""
 			for _, p := range w.peers {
 				if p.wakes && p.until.IsZero() {
-					w.feed(p, Nudged{})
+					w.feed(p, KeyReleased{})
 				}
 			}
 		}

@@ -10,21 +10,21 @@ import (
 // link is the machine's book about its socket: what is subscribed and what the
 // server still owes.
 type link struct {
-	up    bool
-	id    string    // holder id; it belongs to the socket
-	wake  string    // the channel on which it is woken
-	warm  bool      // it has served an earlier attempt
-	heard bool      // the server has answered since the attempt began
-	last  time.Time // when it has said anything
-	owed  int       // replies
-	subs  []subscription
-	wakes []protocol.Queue // sent and not yet answered, first in, first out
-	dial  int              // number of the last Dial
-	until time.Time
-	trip  time.Duration // of the last attempt's first round
+	up             bool
+	id             string    // holder id; it belongs to the socket
+	wake           string    // the channel on which it is woken
+	reused         bool      // it has served an earlier attempt
+	answered       bool      // the server has answered since the attempt began
+	lastFrame      time.Time // when it has said anything
+	pendingReplies int       // replies
+	subs           []subscription
+	wakes          []protocol.Queue // sent and not yet answered, first in, first out
+	dial           int              // number of the last Dial
+	idleUntil      time.Time
+	roundTrip      time.Duration // of the last attempt's first round
 	// placed says that the id was put at the tail of a queue when it left, and
 	// that it listens for its wake.
-	placed bool
+	queued bool
 	out    outbox
 }
 
@@ -60,16 +60,16 @@ type subscription struct {
 
 // clean says whether the socket could be anybody's: every reply is in, every
 // unsubscribe confirmed, nothing subscribed.
-func (l *link) clean() bool { return l.up && l.owed == 0 && len(l.subs) == 0 }
+func (l *link) clean() bool { return l.up && l.pendingReplies == 0 && len(l.subs) == 0 }
 
 // settled says whether the server owes nothing, and every subscription stands.
-func (l *link) settled() bool {
-	return l.up && l.owed == 0 && !slices.ContainsFunc(l.subs, func(s subscription) bool { return s.leaving || !s.confirmed })
+func (l *link) allConfirmed() bool {
+	return l.up && l.pendingReplies == 0 && !slices.ContainsFunc(l.subs, func(s subscription) bool { return s.leaving || !s.confirmed })
 }
 
 // doubtful says whether the socket was idle and has shown no life since. It may
 // have been dead for long, which says nothing about the server.
-func (l *link) doubtful() bool { return l.warm && !l.heard }
+func (l *link) maybeDead() bool { return l.reused && !l.answered }
 
 func (l *link) find(channel string) *subscription {
 	for i := range l.subs {
@@ -95,7 +95,7 @@ func (m *Machine) send(commands ...Command) {
 		case Unsubscribe:
 			m.link.find(c.Channel).leaving = true
 		default:
-			m.link.owed++
+			m.link.pendingReplies++
 		}
 	}
 	if !slices.ContainsFunc(m.out, sends) {
@@ -135,7 +135,7 @@ func (m *Machine) unsubscribes(list []Command, keep func(channel string) bool) [
 }
 
 // heard takes what comes from the socket.
-func (m *Machine) heard(in Input) {
+func (m *Machine) socketInput(in Input) {
 	switch in := in.(type) {
 	case Dialed:
 		m.dialed(in)
@@ -156,10 +156,10 @@ func (m *Machine) heard(in Input) {
 		}
 		return
 	}
-	m.link.heard, m.link.last = true, m.now
+	m.link.answered, m.link.lastFrame = true, m.now
 	m.frame(in)
-	if m.phase == leaving && m.link.settled() {
-		m.left(nil)
+	if m.phase == leaving && m.link.allConfirmed() {
+		m.departed(nil)
 	}
 }
 
@@ -182,7 +182,7 @@ func (m *Machine) frame(in Input) {
 	case Failed:
 		m.failed(in)
 	default:
-		m.link.owed--
+		m.link.pendingReplies--
 		m.replied(in)
 	}
 }
@@ -192,17 +192,17 @@ func (m *Machine) replied(in Input) {
 	switch in := in.(type) {
 	case Counted:
 		m.counted(in)
-	case Looked:
-		m.looked(in)
+	case Polled:
+		m.polled(in)
 	case Probed:
 		m.probed(in)
 	case Greeted:
 		m.greeted(in)
-	case Listening:
-		m.listening(in.Counts)
+	case WaitersCounted:
+		m.writersCounted(in.Counts)
 	case Waked:
-		if m.waked(); in.N == 0 {
-			m.link.placed = false // nobody waits
+		if m.wakeAnswered(); in.N == 0 {
+			m.link.queued = false // nobody waits
 		}
 	case Listed:
 		m.listed(in)
@@ -227,7 +227,7 @@ func (m *Machine) unsubscribed(channel string) {
 // failed takes an error reply.
 func (m *Machine) failed(in Failed) {
 	if !in.Command.pushed() {
-		m.link.owed--
+		m.link.pendingReplies--
 	}
 	command := in.Command.String()
 	if in.Text {
@@ -235,21 +235,21 @@ func (m *Machine) failed(in Failed) {
 	}
 	f := ReplyFault(command, in.Message)
 	switch in.Command {
-	case Auth, Answer, Summon:
+	case Auth, Answer, WakeReaders:
 		// The server goes on with the old login; whether it cuts the socket
 		// is its business, and would show. An answer that it does not take
 		// harms whoever has asked: anybody may ask for one on a channel where
 		// this user may not publish, or while a script is busy.
 		m.notify(Checked{Err: f})
 	case Wake:
-		if q := m.waked(); f.isNoScript() {
+		if q := m.wakeAnswered(); f.isNoScript() {
 			m.wake(q, true)
 			return
 		}
 		m.notify(Checked{Err: f})
 	case List, Kill:
-		m.deny(in.Command, f)
-	case Draw, Probe, DrawProbe:
+		m.reapFailed(in.Command, f)
+	case CountAndDraw, Probe, ProbeAndDraw:
 		m.scriptFailed(in.Command, f)
 	default:
 		m.rejected(f)
@@ -265,12 +265,12 @@ func (m *Machine) scriptFailed(command Op, f *Fault) {
 	switch {
 	case !f.isNoScript():
 		m.rejected(f)
-	case m.phase == joining && command == Draw:
-		m.probe.skip++
-		m.send(Command{Op: Draw, Text: true}, Command{Op: Hello})
-	case m.phase.probing() && command != Draw:
-		m.probe.skip++
-		m.send(m.pinging(true), Command{Op: Hello})
+	case m.phase == joining && command == CountAndDraw:
+		m.probe.staleHellos++
+		m.send(Command{Op: CountAndDraw, Text: true}, Command{Op: Hello})
+	case m.phase.probing() && command != CountAndDraw:
+		m.probe.staleHellos++
+		m.send(m.probeCommand(true), Command{Op: Hello})
 	case m.phase != leaving:
 		m.rejected(f)
 	}
@@ -280,7 +280,7 @@ func (m *Machine) scriptFailed(command Op, f *Fault) {
 func (m *Machine) rejected(f *Fault) {
 	if m.phase == leaving {
 		m.drop()
-		m.left(f)
+		m.departed(f)
 		return
 	}
 	m.broken(f)
@@ -293,10 +293,10 @@ func (m *Machine) broken(err error) {
 		m.drop()
 	case leaving:
 		m.drop()
-		m.left(nil)
+		m.departed(nil)
 	case holding:
 		m.lose(err)
-	case dialing, joining, electing, elected, confirming, doubting, sleeping:
+	case dialing, joining, electing, elected, confirming, reconfirming, sleeping:
 		m.fail(err)
 	}
 }
@@ -306,7 +306,7 @@ func (m *Machine) disconnected(err error) {
 	if m.phase == sleeping {
 		// Nothing was under way; the next attempt dials.
 		m.drop()
-		m.serve.asked = time.Time{}
+		m.current.pollSent = time.Time{}
 		return
 	}
 	m.broken(err)
@@ -317,16 +317,16 @@ func (m *Machine) drop() {
 	if m.link.up {
 		m.do(Drop{})
 	}
-	m.link = link{dial: m.link.dial, trip: m.link.trip}
-	m.withdraw()
+	m.link = link{dial: m.link.dial, roundTrip: m.link.roundTrip}
+	m.withdrawClaims()
 }
 
 // putAway hands a clean socket on and closes any other.
-func (m *Machine) putAway(last bool) {
+func (m *Machine) parkOrClose(last bool) {
 	if !m.link.clean() {
 		m.drop()
 		return
 	}
 	m.do(Park{last})
-	m.link = link{dial: m.link.dial, trip: m.link.trip}
+	m.link = link{dial: m.link.dial, roundTrip: m.link.roundTrip}
 }

@@ -10,7 +10,7 @@ import (
 
 // Host is what a lock's goroutine asks of its surroundings. All methods but
 // Dial and Run are called on that goroutine and must not block.
-type Host interface {
+type Environment interface {
 	// Perform performs an effect that is for callers. What comes of it is
 	// returned, or nil.
 	Perform(e Effect) Input
@@ -22,12 +22,12 @@ type Host interface {
 }
 
 // Sockets is where a presence lock has its socket from.
-type Sockets interface {
-	Host
+type PresenceEnvironment interface {
+	Environment
 	// Idle returns a clean idle socket, or nil. Discard closes all that there
 	// are.
 	Idle() *wire.Socket
-	Discard()
+	DiscardIdle()
 	// Dial returns a new socket. It is called beside the loop and may block
 	// until the context ends, or longer.
 	Dial(ctx context.Context) (*wire.Socket, error)
@@ -41,14 +41,14 @@ type Sockets interface {
 }
 
 // Keys is where a lease has its key.
-type Keys interface {
-	Host
+type LeaseEnvironment interface {
+	Environment
 	// Run runs a command. It is called beside the loop and may block until
 	// the context ends, or longer.
 	Run(ctx context.Context, command Run) (LeaseReply, error)
 	// Hear reports releases on nudged, without blocking, until the returned
 	// function is called.
-	Hear(nudged chan<- struct{}) (stop func())
+	Listen(nudged chan<- struct{}) (stop func())
 }
 
 // Loop is the goroutine of one lock, seen from outside. Send may be called before
@@ -60,18 +60,18 @@ type Loop struct {
 }
 
 // NewLoop returns the goroutine of a presence lock, yet to be started.
-func NewLoop(cfg Config, host Sockets) *Loop {
+func NewLoop(cfg Config, host PresenceEnvironment) *Loop {
 	l := newLoop(host, NewMachine(cfg))
 	r := l.runner
-	r.cfg, r.sockets, r.moved = cfg, host, make(chan error, 1)
+	r.cfg, r.presence, r.moved = cfg, host, make(chan error, 1)
 	return l
 }
 
 // NewLeaseLoop returns the goroutine of a lease, yet to be started.
-func NewLeaseLoop(cfg LeaseConfig, host Keys) *Loop {
+func NewLeaseLoop(cfg LeaseConfig, host LeaseEnvironment) *Loop {
 	l := newLoop(host, NewLease(cfg))
 	r := l.runner
-	r.keys, r.outcomes, r.nudged = host, make(chan Ran), make(chan struct{}, 1)
+	r.lease, r.outcomes, r.released = host, make(chan Ran), make(chan struct{}, 1)
 	return l
 }
 
@@ -82,10 +82,10 @@ func (l *Loop) Start(first any) {
 	go r.run(first)
 }
 
-func newLoop(host Host, m machine) *Loop {
+func newLoop(host Environment, m machine) *Loop {
 	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
 	l.runner = &runner{
-		inbox: l.inbox, done: l.done, host: host, machine: m, timer: stopped(),
+		inbox: l.inbox, done: l.done, env: host, machine: m, timer: stopped(),
 	}
 	l.runner.feeder = l.runner.feed
 	return l
@@ -130,15 +130,15 @@ type machine interface {
 type runner struct {
 	inbox   <-chan any
 	done    chan struct{}
-	host    Host
+	env     Environment
 	machine machine
 
 	// Of a presence lock.
-	cfg     Config
-	sockets Sockets
-	socket  *wire.Socket
-	route   router
-	names   names
+	cfg      Config
+	presence PresenceEnvironment
+	socket   *wire.Socket
+	route    router
+	channels channels
 	// lockName is the name that the socket bears on the channel, once it was
 	// needed.
 	lockName string
@@ -149,37 +149,37 @@ type runner struct {
 	moved   chan error
 
 	// Of a lease.
-	keys     Keys
-	outcomes chan Ran
-	nudged   chan struct{}
-	deafen   func() // ends the listening for releases, nil if there is none
+	lease         LeaseEnvironment
+	outcomes      chan Ran
+	released      chan struct{}
+	stopListening func() // ends the listening for releases, nil if there is none
 
-	timer   *time.Timer
-	armed   time.Time
-	now     time.Time
-	next    []Input // results of effects
-	more    bool    // the socket has delivered what has not been looked at yet
-	feeding bool
-	feeder  func(Input) // feed
-	ended   bool
+	timer         *time.Timer
+	armed         time.Time
+	now           time.Time
+	pendingInputs []Input // results of effects
+	moreFrames    bool    // the socket has delivered what has not been looked at yet
+	feeding       bool
+	feeder        func(Input) // feed
+	ended         bool
 }
 
 func (r *runner) run(first any) {
 	defer close(r.done)
-	defer r.host.Ended()
+	defer r.env.Ended()
 	defer r.timer.Stop()
 	defer r.listen(false)
 	defer r.abandonDial()
 	if first != nil {
 		r.take(first)
 	}
-	for r.settle(); !r.ended; r.settle() {
+	for r.endTurn(); !r.ended; r.endTurn() {
 		r.wait()
 	}
 }
 
 // settle is the end of a turn.
-func (r *runner) settle() {
+func (r *runner) endTurn() {
 	r.flush()
 	r.rearm()
 }
@@ -205,9 +205,9 @@ func (r *runner) wait() {
 	case o := <-r.outcomes:
 		r.tick()
 		r.feed(o)
-	case <-r.nudged:
+	case <-r.released:
 		r.tick()
-		r.feed(Nudged{})
+		r.feed(KeyReleased{})
 	case <-r.timer.C:
 		r.tick()
 		r.armed = time.Time{}
@@ -222,7 +222,7 @@ func (r *runner) take(m any) {
 		r.feed(in)
 		return
 	}
-	r.host.Handle(m, r.machine.State(), r.feeder)
+	r.env.Handle(m, r.machine.State(), r.feeder)
 }
 
 // jump is how far the two clocks may run apart between two turns. Below it is
@@ -234,7 +234,7 @@ const jump = 100 * time.Millisecond
 func (r *runner) tick() {
 	before := r.now
 	r.now = time.Now()
-	if r.keys == nil || before.IsZero() {
+	if r.lease == nil || before.IsZero() {
 		return
 	}
 	if slept := r.now.Round(0).Sub(before.Round(0)) - r.now.Sub(before); slept > jump {
@@ -254,7 +254,7 @@ func (r *runner) sources() (<-chan wire.Batch, <-chan wire.Login) {
 func (r *runner) read(b wire.Batch) {
 	from := r.socket
 	for i, v := range b.Frames {
-		r.more = i+1 < len(b.Frames) || b.Err != nil
+		r.moreFrames = i+1 < len(b.Frames) || b.Err != nil
 		r.frame(v)
 		if r.socket != from {
 			return // what follows is of a socket that is not the lock's any more
@@ -267,7 +267,7 @@ func (r *runner) read(b wire.Batch) {
 
 // frame takes one frame.
 func (r *runner) frame(v wire.Value) {
-	in, err := r.route.input(r.names, v)
+	in, err := r.route.input(r.channels, v)
 	switch {
 	case err != nil:
 		r.disconnect(err)
@@ -304,12 +304,12 @@ func (r *runner) detach() {
 	if r.socket == nil {
 		return
 	}
-	r.sockets.Unwatch(r.moved)
+	r.presence.Unwatch(r.moved)
 	select {
 	case <-r.moved:
 	default:
 	}
-	r.socket, r.more, r.buf, r.route, r.lockName = nil, false, r.buf[:0], router{}, ""
+	r.socket, r.moreFrames, r.buf, r.route, r.lockName = nil, false, r.buf[:0], router{}, ""
 }
 
 // arrived takes the outcome of the dial that is awaited.
@@ -324,24 +324,24 @@ func (r *runner) arrived(d dialResult) {
 
 func (r *runner) attach(dial int, s *wire.Socket) {
 	r.socket = s
-	r.names = names{r.cfg.Channel, r.cfg.Waiters, r.cfg.WakeChannel(s.ID)}
-	r.sockets.Watch(s.RemoteAddr(), r.moved)
+	r.channels = channels{r.cfg.Channel, r.cfg.Waiters, r.cfg.WakeChannel(s.ID)}
+	r.presence.Watch(s.RemoteAddr(), r.moved)
 	r.feed(Dialed{Dial: dial, ID: s.ID, Fresh: s.Fresh()})
 }
 
 // feed gives the machine an input, and what comes of its effects, in order.
 func (r *runner) feed(in Input) {
-	r.next = append(r.next, in)
+	r.pendingInputs = append(r.pendingInputs, in)
 	if r.feeding {
 		return
 	}
 	r.feeding = true
-	for i := 0; i < len(r.next); i++ {
-		for _, e := range r.machine.Step(r.now, r.next[i]) {
+	for i := 0; i < len(r.pendingInputs); i++ {
+		for _, e := range r.machine.Step(r.now, r.pendingInputs[i]) {
 			r.perform(e)
 		}
 	}
-	r.next, r.feeding = r.next[:0], false
+	r.pendingInputs, r.feeding = r.pendingInputs[:0], false
 }
 
 func (r *runner) perform(e Effect) {
@@ -372,7 +372,7 @@ func (r *runner) perform(e Effect) {
 
 // tell performs an effect for callers.
 func (r *runner) tell(e Effect) {
-	if in := r.host.Perform(e); in != nil {
+	if in := r.env.Perform(e); in != nil {
 		r.feed(in)
 	}
 }
@@ -380,27 +380,27 @@ func (r *runner) tell(e Effect) {
 // park hands the socket back, unless more has come on it than anybody waits
 // for.
 func (r *runner) park(last bool) {
-	if r.more {
+	if r.moreFrames {
 		r.drop()
 		return
 	}
 	s := r.socket
 	r.detach()
-	r.sockets.Park(s, last)
+	r.presence.Park(s, last)
 }
 
 // startDial takes an idle socket or dials beside the loop: some diallers
 // ignore their context.
 func (r *runner) startDial(d Dial) {
 	if d.Fresh {
-		r.sockets.Discard()
-	} else if s := r.sockets.Idle(); s != nil {
+		r.presence.DiscardIdle()
+	} else if s := r.presence.Idle(); s != nil {
 		r.attach(d.Dial, s)
 		return
 	}
 	r.abandonDial()
 	ctx, cancel := context.WithCancel(context.Background())
-	n, host, dialed := d.Dial, r.sockets, make(chan dialResult)
+	n, host, dialed := d.Dial, r.presence, make(chan dialResult)
 	r.dialed, r.abandon = dialed, cancel
 	go func() {
 		s, err := host.Dial(ctx)

@@ -6,7 +6,7 @@ import "context"
 // of its user lets it. One that sets the key when nobody is there to know any
 // more is undone.
 func (r *runner) startRun(e Run) {
-	keys, outcomes, done := r.keys, r.outcomes, r.done
+	keys, outcomes, done := r.lease, r.outcomes, r.done
 	ctx := context.Background()
 	if e.Op != DropKey { // which is of use even then
 		ctx = lifetime{ctx, done}
@@ -42,15 +42,15 @@ func (l lifetime) Err() error {
 
 // listen begins or ends to listen for releases.
 func (r *runner) listen(on bool) {
-	if r.deafen != nil {
-		r.deafen()
-		r.deafen = nil
+	if r.stopListening != nil {
+		r.stopListening()
+		r.stopListening = nil
 	}
 	select {
-	case <-r.nudged:
+	case <-r.released:
 	default:
 	}
 	if on {
-		r.deafen = r.keys.Hear(r.nudged)
+		r.stopListening = r.lease.Listen(r.released)
 	}
 }

@@ -32,11 +32,11 @@ func (t *router) sent(c Command) { t.waiting = append(t.waiting, sent{c.Op, c.Te
 
 // names are the channels that a lock knows what to expect on. All others
 // bring answers.
-type names struct{ channel, waiters, wake string }
+type channels struct{ channel, waiters, wake string }
 
 // input turns a frame into an input, or nil for a frame that is for nobody. An
 // error means that the stream cannot be followed any longer.
-func (t *router) input(n names, v wire.Value) (Input, error) {
+func (t *router) input(n channels, v wire.Value) (Input, error) {
 	if v.Kind == wire.Push {
 		return t.push(n, v), nil
 	}
@@ -65,7 +65,7 @@ func (t *router) reply(refused bool) (sent, bool) {
 	return c, true
 }
 
-func (t *router) push(n names, v wire.Value) Input {
+func (t *router) push(n channels, v wire.Value) Input {
 	if len(v.Elems) != 3 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (t *router) confirm(op Op) {
 
 // message reads a message. Junk hurts nobody: on a response channel it is an
 // answer of the worst kind, and elsewhere nothing.
-func message(n names, about, payload string) Input {
+func message(n channels, about, payload string) Input {
 	switch about {
 	case n.channel:
 		if p, ok := wire.DecodePing(payload); ok {
@@ -127,19 +127,19 @@ func parse(channel string, op Op, v wire.Value) Input {
 		if numsub(v, 1) {
 			return counted(subscribers(v, 0))
 		}
-	case Look:
+	case Poll:
 		if numsub(v, 2) {
-			return Looked{N: subscribers(v, 0), Sleepers: subscribers(v, 1)}
+			return Polled{N: subscribers(v, 0), Sleepers: subscribers(v, 1)}
 		}
-	case Listen:
+	case CountWaiters:
 		if n := len(v.Elems) / 2; numsub(v, n) {
-			return listening(v, n)
+			return waitersCounted(v, n)
 		}
-	case Draw:
+	case CountAndDraw:
 		if n, token, ok := drawn(v); ok {
 			return Counted{N: n, Token: token}
 		}
-	case DrawProbe:
+	case ProbeAndDraw:
 		if n, token, ok := drawn(v); ok {
 			return Probed{N: n, Token: token}
 		}
@@ -151,7 +151,7 @@ func parse(channel string, op Op, v wire.Value) Input {
 		if v.Kind == wire.Map || v.Kind == wire.Array {
 			return greeted(v)
 		}
-	case Login, Auth, Select, Answer, Echo, Summon:
+	case Login, Auth, Select, Answer, SelfPing, WakeReaders:
 		return Done{}
 	case Probe, Wake, Kill:
 		if v.Kind == wire.Integer {
@@ -205,12 +205,12 @@ func numsub(v wire.Value, channels int) bool {
 // subscribers are those of one channel in the reply of PUBSUB NUMSUB.
 func subscribers(v wire.Value, channel int) int { return int(v.Elems[2*channel+1].Int) }
 
-func listening(v wire.Value, channels int) Input {
+func waitersCounted(v wire.Value, channels int) Input {
 	counts := make([]int, channels)
 	for i := range counts {
 		counts[i] = subscribers(v, i)
 	}
-	return Listening{Counts: counts}
+	return WaitersCounted{Counts: counts}
 }
 
 // drawn reads a count and the token that was drawn with it, 0 if none was.
@@ -248,24 +248,24 @@ func (r *runner) encode(dst []byte, c Command) []byte {
 		return wire.AppendSelect(dst, r.cfg.DB)
 	case Count:
 		return wire.AppendCount(dst, channel)
-	case Draw:
+	case CountAndDraw:
 		return wire.AppendFence(dst, channel, "", c.Text)
-	case DrawProbe:
+	case ProbeAndDraw:
 		return wire.AppendFence(dst, channel, wire.EncodePing(*c.Ping), c.Text)
-	case Look:
-		return wire.AppendLook(dst, channel)
-	case Listen:
-		return wire.AppendListening(dst, channel, c.Queue)
+	case Poll:
+		return wire.AppendPoll(dst, channel)
+	case CountWaiters:
+		return wire.AppendCountWaiters(dst, channel, c.Queue)
 	case Probe:
 		return wire.AppendProbe(dst, channel, wire.EncodePing(*c.Ping), c.Text)
-	case Echo:
+	case SelfPing:
 		return wire.AppendCommand(dst, "PUBLISH", channel, wire.EncodePing(*c.Ping))
 	case Answer:
 		return wire.AppendCommand(dst, "PUBLISH", c.Channel, wire.EncodeRecord(*c.Record, c.Queue))
 	case Wake:
 		return wire.AppendWake(dst, channel, c.Queue, c.Text)
-	case Summon:
-		return wire.AppendCall(dst, channel)
+	case WakeReaders:
+		return wire.AppendWakeReaders(dst, channel)
 	case List:
 		return wire.AppendList(dst)
 	case Kill:

@@ -15,7 +15,7 @@ const (
 )
 
 // ofB are the names as the lock of holder id b knows them.
-var ofB = names{"C", wire.WaitersChannel("C"), wire.WakeChannel("C", idB)}
+var ofB = channels{"C", wire.WaitersChannel("C"), wire.WakeChannel("C", idB)}
 
 func num(n int64) wire.Value { return wire.Value{Kind: wire.Integer, Int: n} }
 
@@ -33,14 +33,14 @@ func TestRepliesBecomeInputs(t *testing.T) {
 		{Count, arr(str("C"), num(3)), Counted{N: 3}},
 		{Count, arr(str("C"), str("3")), nil},
 		{Count, num(3), nil},
-		{Draw, arr(num(1), str("1700000000000017")), Counted{N: 1, Token: 1700000000000017}},
-		{Draw, arr(num(2), wire.Value{}), Counted{N: 2}},
-		{Draw, arr(num(2)), Counted{N: 2}},
-		{Draw, num(1), nil},
-		{DrawProbe, arr(num(2), str("9")), Probed{N: 2, Token: 9}},
-		{Look, arr(str("C"), num(1), str("w"), num(4)), Looked{N: 1, Sleepers: 4}},
-		{Look, arr(str("C"), num(1)), nil},
-		{Listen, arr(str("a"), num(1), str("b"), num(0)), Listening{Counts: []int{1, 0}}},
+		{CountAndDraw, arr(num(1), str("1700000000000017")), Counted{N: 1, Token: 1700000000000017}},
+		{CountAndDraw, arr(num(2), wire.Value{}), Counted{N: 2}},
+		{CountAndDraw, arr(num(2)), Counted{N: 2}},
+		{CountAndDraw, num(1), nil},
+		{ProbeAndDraw, arr(num(2), str("9")), Probed{N: 2, Token: 9}},
+		{Poll, arr(str("C"), num(1), str("w"), num(4)), Polled{N: 1, Sleepers: 4}},
+		{Poll, arr(str("C"), num(1)), nil},
+		{CountWaiters, arr(str("a"), num(1), str("b"), num(0)), WaitersCounted{Counts: []int{1, 0}}},
 		{Probe, num(2), Probed{N: 2}},
 		{Probe, str("2"), nil},
 		{Wake, num(1), Waked{N: 1}},
@@ -52,9 +52,9 @@ func TestRepliesBecomeInputs(t *testing.T) {
 		{Hello, str("PONG"), nil},
 		{Login, arr(), Done{}},
 		{Select, str("OK"), Done{}},
-		{Echo, num(1), Done{}},
+		{SelfPing, num(1), Done{}},
 		{Answer, num(1), Done{}},
-		{Summon, num(0), Done{}},
+		{WakeReaders, num(0), Done{}},
 		{Auth, str("OK"), Done{}},
 		{Op(99), num(0), nil},
 	} {
@@ -124,17 +124,17 @@ func TestCommandsBecomeBytes(t *testing.T) {
 		{Command{Op: Subscribe, Channel: "R"}, []string{"SUBSCRIBE", "R"}},
 		{Command{Op: Unsubscribe, Channel: "R"}, []string{"UNSUBSCRIBE", "R"}},
 		{Command{Op: Count}, []string{"PUBSUB", "NUMSUB", "C"}},
-		{Command{Op: Draw}, []string{"EVALSHA", "C-fence", "C"}},
-		{Command{Op: Draw, Text: true}, []string{"EVAL", "C-fence", "C"}},
-		{Command{Op: DrawProbe, Ping: &protocol.Ping{Response: "R"}}, []string{"EVALSHA", "C-fence", `"response_channel":"R"`}},
-		{Command{Op: Look}, []string{"NUMSUB", "C", ofB.waiters}},
-		{Command{Op: Listen, Queue: queue}, []string{"NUMSUB", ofB.wake}},
+		{Command{Op: CountAndDraw}, []string{"EVALSHA", "C-fence", "C"}},
+		{Command{Op: CountAndDraw, Text: true}, []string{"EVAL", "C-fence", "C"}},
+		{Command{Op: ProbeAndDraw, Ping: &protocol.Ping{Response: "R"}}, []string{"EVALSHA", "C-fence", `"response_channel":"R"`}},
+		{Command{Op: Poll}, []string{"NUMSUB", "C", ofB.waiters}},
+		{Command{Op: CountWaiters, Queue: queue}, []string{"NUMSUB", ofB.wake}},
 		{Command{Op: Probe, Ping: &protocol.Ping{Response: "R"}}, []string{"EVALSHA", `"response_channel":"R"`}},
-		{Command{Op: Echo, Ping: &protocol.Ping{Response: "R"}}, []string{"PUBLISH", "C", `"response_channel":"R"`}},
+		{Command{Op: SelfPing, Ping: &protocol.Ping{Response: "R"}}, []string{"PUBLISH", "C", `"response_channel":"R"`}},
 		{Command{Op: Answer, Channel: "R", Record: &protocol.Record{ID: idA, Mode: protocol.Exclusive}, Queue: queue}, []string{"PUBLISH", "R", idA, idB}},
 		{Command{Op: Wake, Queue: queue}, []string{"EVALSHA", idB}},
 		{Command{Op: Wake, Queue: queue, Text: true}, []string{"EVAL", idB}},
-		{Command{Op: Summon}, []string{"PUBLISH", ofB.waiters, "shared"}},
+		{Command{Op: WakeReaders}, []string{"PUBLISH", ofB.waiters, "shared"}},
 		{Command{Op: List}, []string{"CLIENT", "LIST"}},
 		{Command{Op: Kill, Num: 42}, []string{"CLIENT", "KILL", "ID", "42"}},
 	} {

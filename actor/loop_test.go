@@ -96,7 +96,7 @@ func (w *world) start() *Loop {
 
 func (w *world) Idle() *wire.Socket { return nil }
 
-func (w *world) Discard() {}
+func (w *world) DiscardIdle() {}
 
 func (w *world) Dial(ctx context.Context) (*wire.Socket, error) {
 	w.dials <- struct{}{}
@@ -187,10 +187,10 @@ func TestLoopTakesHoldsAndReleases(t *testing.T) {
 		w := newWorld(t)
 		l := w.start()
 		s := w.held(l)
-		q := query{Inquire{Hold: 2, Call: 3}, make(chan State, 1)}
+		q := query{CheckOwned{Hold: 2, Call: 3}, make(chan State, 1)}
 		l.Send(q)
 		require.Equal(t, Held, <-q.state)
-		require.Equal(t, Owns{Call: 3}, effect[Owns](w))
+		require.Equal(t, OwnedAnswer{Call: 3}, effect[OwnedAnswer](w))
 
 		// A ping, byte by byte, and what is junk beside it.
 		ping := ">3 $7 message $1 C $24 {\"response_channel\":\"X\"} >3 $7 message $1 C $4 junk "
@@ -220,7 +220,7 @@ func TestLoopTakesHoldsAndReleases(t *testing.T) {
 		// Left idle, it is put away.
 		began := time.Now()
 		parked := <-w.parked
-		require.Equal(t, linger, time.Since(began))
+		require.Equal(t, parkDelay, time.Since(began))
 		parked.Close()
 		w.end(l)
 	})
@@ -353,7 +353,7 @@ func TestLoopEndsWhenNobodyIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l := w.start()
-		l.Send(Orphan{})
+		l.Send(Unreferenced{})
 		<-l.Done()
 		require.False(t, l.Send(Acquire{Call: 1}))
 	})

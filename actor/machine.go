@@ -95,7 +95,7 @@ const (
 	recount = 20 * time.Millisecond
 	// looks is how many polls it takes until one is a whole attempt, which
 	// sees what a count cannot: who holds, and whether it still answers.
-	looks = 8
+	pollsPerProbe = 8
 	// tryTimeouts bounds a try, also one without a deadline, in times that a
 	// participant may take to answer.
 	tryTimeouts = 3
@@ -112,78 +112,78 @@ const (
 	warmLimit = 500 * time.Millisecond
 	// linger is how long an idle lock keeps its socket, and with it the name:
 	// peers take a silent socket of that name for a crashed holder.
-	linger = 250 * time.Millisecond
+	parkDelay = 250 * time.Millisecond
 )
 
 type phase uint8
 
 const (
-	resting    phase = iota // no call is served
-	dialing                 // waits for a socket
-	joining                 // has sent SUBSCRIBE and the count
-	electing                // probes while pending, or as a joining reader
-	elected                 // stays on the channel, probes again later
-	confirming              // probes while exclusive
-	doubting                // exclusive, probes again in a moment
-	leaving                 // waits for the confirmation that it has left
-	sleeping                // off the channel, tries again later
-	holding                 // has granted
+	resting      phase = iota // no call is served
+	dialing                   // waits for a socket
+	joining                   // has sent SUBSCRIBE and the count
+	electing                  // probes while pending, or as a joining reader
+	elected                   // stays on the channel, probes again later
+	confirming                // probes while exclusive
+	reconfirming              // exclusive, probes again in a moment
+	leaving                   // waits for the confirmation that it has left
+	sleeping                  // off the channel, tries again later
+	holding                   // has granted
 )
 
 // Machine is the state of one lock. It is not safe for concurrent use: one
 // goroutine owns it.
 type Machine struct {
-	cfg   Config
-	now   time.Time
-	many  int // on the channel are too many to ask at once
-	out   []Effect
-	phase phase
-	state State
+	cfg       Config
+	now       time.Time
+	crowdSize int // on the channel are too many to ask at once
+	out       []Effect
+	phase     phase
+	state     State
 
-	link    link
-	mode    protocol.Mode // of the own record
-	joining bool          // the own record is a reader's that does not hold
-	chief   bool          // the own record says elected
-	calls   callers       // the first is served
-	serve   service
-	probe   probe
-	roll    roll
-	queue   protocol.Queue // of those who wait for this lock to leave
-	leave   departure
-	hold    hold
+	link      link
+	mode      protocol.Mode // of the own record
+	joining   bool          // the own record is a reader's that does not hold
+	isElected bool          // the own record says elected
+	calls     callQueue     // the first is served
+	current   currentCall
+	probe     probe
+	reaper    reaper
+	queue     protocol.Queue // of those who wait for this lock to leave
+	leave     departure
+	hold      hold
 
-	orphan  bool
-	closing bool
+	unreferenced bool
+	closing      bool
 }
 
 // service is what is known about the acquire being served.
-type service struct {
-	began   time.Time
-	trips   int               // round trips of the attempt under way
-	failed  int               // attempts in a row that ended with an error
-	renewed bool              // fresh credentials have been tried
-	trouble error             // of the last failed attempt
-	holders []protocol.Record // seen last
-	place   int               // in their queue
-	silent  int
-	mute    []Connection // that did not answer
-	denied  error        // why they could not be ended
-	looks   int
-	wake    time.Time // when sleeping or elected ends
-	look    bool      // waking up begins with a count
-	asked   time.Time // when the count was sent; zero when none is out
-	slept   bool
-	woken   bool // it carries a wake, and the queue with it
-	handed  bool // whoever is in the way has the queue
-	again   bool // a wake has come in the middle of an attempt
-	called  bool // all readers were woken
-	spreads int  // how often it has made room for a crowd
+type currentCall struct {
+	began          time.Time
+	roundTrips     int               // round trips of the attempt under way
+	failures       int               // attempts in a row that ended with an error
+	renewed        bool              // fresh credentials have been tried
+	lastErr        error             // of the last failed attempt
+	holders        []protocol.Record // seen last
+	place          int               // in their queue
+	silent         int
+	silentConns    []Connection // that did not answer
+	reapErr        error        // why they could not be ended
+	polls          int
+	wake           time.Time // when sleeping or elected ends
+	pollFirst      bool      // waking up begins with a count
+	pollSent       time.Time // when the count was sent; zero when none is out
+	slept          bool
+	carriesWake    bool // it carries a wake, and the queue with it
+	queueDelivered bool // whoever is in the way has the queue
+	retryAtOnce    bool // a wake has come in the middle of an attempt
+	readersWoken   bool // all readers were woken
+	crowdBackoffs  int  // how often it has made room for a crowd
 }
 
 // NewMachine returns an idle machine.
 func NewMachine(cfg Config) *Machine {
-	m := &Machine{cfg: cfg, many: manyCount, orphan: cfg.Once}
-	m.withdraw()
+	m := &Machine{cfg: cfg, crowdSize: defaultCrowdSize, unreferenced: cfg.Once}
+	m.withdrawClaims()
 	return m
 }
 
@@ -196,18 +196,18 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 	m.now = now
 	m.out = m.out[:0]
 	switch in := in.(type) {
-	case Acquire, Cancel, Reclaimed, Release, Abandon, Inquire, Close, Orphan:
-		m.asked(in)
+	case Acquire, Cancel, Reclaimed, Release, Abandon, CheckOwned, Close, Unreferenced:
+		m.callerInput(in)
 	case Tick:
 		m.tick()
 	default:
-		m.heard(in)
+		m.socketInput(in)
 	}
 	return m.out
 }
 
 // asked takes what callers want.
-func (m *Machine) asked(in Input) {
+func (m *Machine) callerInput(in Input) {
 	switch in := in.(type) {
 	case Acquire:
 		m.acquire(in)
@@ -219,12 +219,12 @@ func (m *Machine) asked(in Input) {
 		m.release(in)
 	case Abandon:
 		m.abandon(in)
-	case Inquire:
-		m.inquire(in)
+	case CheckOwned:
+		m.checkOwned(in)
 	case Close:
 		m.close()
-	case Orphan:
-		m.orphan = true
+	case Unreferenced:
+		m.unreferenced = true
 		m.rest()
 	}
 }
@@ -264,34 +264,34 @@ func (m *Machine) want() protocol.Mode {
 func (m *Machine) acquire(in Acquire) {
 	switch {
 	case m.closing:
-		m.do(Refuse{in.Call, Refusal{Why: Shut, Cause: ErrClosed}})
-	case m.shares():
-		m.share(in.Call)
+		m.do(Refuse{in.Call, Refusal{Reason: LockClosed, Cause: ErrClosed}})
+	case m.canAdmitReader():
+		m.admitReader(in.Call)
 	case in.Try && (m.phase == holding || len(m.calls) > 0 || m.hold.ending):
 		m.do(Refuse{in.Call, m.refusal(Contended, nil)})
 	default:
-		m.calls = append(m.calls, waiting{in, m.now, limit(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
+		m.calls = append(m.calls, pendingCall{in, m.now, limit(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
 		switch m.phase {
 		case resting:
 			m.begin()
 		case holding:
-			m.listen()
-		case dialing, joining, electing, elected, confirming, doubting, leaving, sleeping:
+			m.checkWriters()
+		case dialing, joining, electing, elected, confirming, reconfirming, leaving, sleeping:
 		}
 	}
 }
 
 // refusal describes the present view of who is in the way.
-func (m *Machine) refusal(why Why, cause error) Refusal {
-	r := Refusal{Why: why, Cause: cause, Self: m.phase == holding || m.hold.ending}
-	if r.Self {
+func (m *Machine) refusal(why Reason, cause error) Refusal {
+	r := Refusal{Reason: why, Cause: cause, OwnHold: m.phase == holding || m.hold.ending}
+	if r.OwnHold {
 		r.Holders = []protocol.Record{m.holder()}
 	} else {
-		r.Holders, r.Trouble = m.serve.holders, m.serve.trouble
-		r.Silent, r.Mute, r.Denied = m.serve.silent, m.serve.mute, m.serve.denied
+		r.Holders, r.LastErr = m.current.holders, m.current.lastErr
+		r.Silent, r.SilentConns, r.ReapErr = m.current.silent, m.current.silentConns, m.current.reapErr
 	}
-	if m.phase == electing && m.roll.calls > 0 && m.probe.n >= 0 {
-		r.Silent, r.Mute, r.Denied = m.missing(), m.roll.mute(), m.roll.denied
+	if m.phase == electing && m.reaper.pings > 0 && m.probe.n >= 0 {
+		r.Silent, r.SilentConns, r.ReapErr = m.missingAnswers(), m.reaper.silent(), m.reaper.err
 	}
 	return r
 }
@@ -299,11 +299,11 @@ func (m *Machine) refusal(why Why, cause error) Refusal {
 // begin serves the first call.
 func (m *Machine) begin() {
 	m.state = Acquiring
-	m.serve = service{began: m.now, looks: int(m.cfg.Jitter() * looks)}
-	if m.link.placed && !m.calls[0].Try {
+	m.current = currentCall{began: m.now, polls: int(m.cfg.Jitter() * pollsPerProbe)}
+	if m.link.queued && !m.calls[0].Try {
 		// Its place in the queue is older than this call. Whoever was woken
 		// instead has yet to read so, and would find the lock taken each time.
-		m.link.placed = false
+		m.link.queued = false
 		m.tell(m.calls[0].Call, Waiting{})
 		m.sleep(m.pollPause(1), true)
 		return
@@ -321,7 +321,7 @@ func (m *Machine) rest() {
 		m.stop()
 	case len(m.calls) > 0:
 		m.begin()
-	case m.orphan && !m.link.placed:
+	case m.unreferenced && !m.link.queued:
 		m.stop()
 	default:
 		// With a place in the queue it is worth while to wait for the next
@@ -329,20 +329,20 @@ func (m *Machine) rest() {
 		if m.state == Acquiring {
 			m.state = Idle
 		}
-		m.link.until = m.now.Add(linger)
+		m.link.idleUntil = m.now.Add(parkDelay)
 	}
 }
 
 // stop ends the loop. Whoever has come last is answered first.
 func (m *Machine) stop() {
 	for _, call := range m.calls {
-		m.do(Refuse{call.Call, Refusal{Why: Shut, Cause: ErrClosed}})
+		m.do(Refuse{call.Call, Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	}
 	m.calls = nil
 	if m.state != HoldLost {
 		m.state = Idle
 	}
-	m.putAway(false)
+	m.parkOrClose(false)
 	m.do(Stop{})
 }
 
@@ -350,17 +350,17 @@ func (m *Machine) stop() {
 func (m *Machine) refuse(r Refusal) {
 	call := m.calls.take(0)
 	m.phase = resting
-	m.serve, m.queue = service{}, nil
-	m.tidy()
+	m.current, m.queue = currentCall{}, nil
+	m.parkEarly()
 	m.do(Refuse{call, r})
 	m.rest()
 }
 
 // tidy puts the socket away before the last caller is answered: whoever asks
 // for the lock again right then is to find it.
-func (m *Machine) tidy() {
-	if m.orphan && len(m.calls) == 0 && !m.link.placed {
-		m.putAway(true)
+func (m *Machine) parkEarly() {
+	if m.unreferenced && len(m.calls) == 0 && !m.link.queued {
+		m.parkOrClose(true)
 	}
 }
 
@@ -410,12 +410,12 @@ func (m *Machine) giveUp(r Refusal, within time.Duration) {
 			return
 		}
 		m.depart(departure{within: within, refusal: &r})
-	case joining, electing, elected, confirming, doubting:
+	case joining, electing, elected, confirming, reconfirming:
 		m.depart(departure{within: within, refusal: &r})
 	case leaving:
 		m.leave.refusal = &r
-		m.leave.hasten(m.now, within)
-		m.forsake()
+		m.leave.shorten(m.now, within)
+		m.giveUpPlace()
 	case resting, holding:
 	}
 }
@@ -426,13 +426,13 @@ func (m *Machine) close() {
 	}
 	m.closing = true
 	served := m.served()
-	var kept callers
+	var kept callQueue
 	for i, call := range m.calls {
 		if i == 0 && served {
 			kept = m.calls[:1]
 			continue
 		}
-		m.do(Refuse{call.Call, Refusal{Why: Shut, Cause: ErrClosed}})
+		m.do(Refuse{call.Call, Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	}
 	m.calls = kept
 	switch {
@@ -443,10 +443,10 @@ func (m *Machine) close() {
 		m.endHold(ErrClosed)
 		m.depart(departure{within: departLimit})
 	case served:
-		m.giveUp(Refusal{Why: Shut, Cause: ErrClosed}, departLimit)
+		m.giveUp(Refusal{Reason: LockClosed, Cause: ErrClosed}, departLimit)
 	case m.phase == leaving:
-		m.leave.hasten(m.now, departLimit)
-		m.forsake()
+		m.leave.shorten(m.now, departLimit)
+		m.giveUpPlace()
 	default:
 		m.rest()
 	}

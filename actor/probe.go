@@ -11,40 +11,42 @@ import (
 // probe is one question to the channel: the count of an attempt's beginning,
 // or a ping and its answers.
 type probe struct {
-	response string // channel of the answers; empty for a count
-	ping     protocol.Ping
-	sent     time.Time
-	n        int       // who is to answer; below zero until that is known
-	token    int64     // drawn with the question
-	heard    time.Time // when the reply or the last new answer came
-	recount  time.Time // zero while a count is out
-	budget   time.Time // of a confirm
-	greeted  bool      // the node was a master behind the question
-	skip     int       // greetings to come that stand before the question
-	self     bool      // the own ping has come back
-	records  []protocol.Record
-	legacy   int
+	response    string // channel of the answers; empty for a count
+	ping        protocol.Ping
+	sent        time.Time
+	n           int       // who is to answer; below zero until that is known
+	token       int64     // drawn with the question
+	lastAnswer  time.Time // when the reply or the last new answer came
+	recount     time.Time // zero while a count is out
+	budget      time.Time // of a confirm
+	greeted     bool      // the node was a master behind the question
+	staleHellos int       // greetings to come that stand before the question
+	ownPing     bool      // the own ping has come back
+	records     []protocol.Record
+	legacy      int
 }
 
 func (p phase) probing() bool { return p == electing || p == confirming }
 
 // contending says whether the lock is on the channel without a hold.
-func (p phase) contending() bool { return p.probing() || p == joining || p == elected || p == doubting }
+func (p phase) contending() bool {
+	return p.probing() || p == joining || p == elected || p == reconfirming
+}
 
 // ask pings the channel and counts who gets the ping, in one script: as two
 // steps, somebody who joins in between could stand in for a holder who leaves.
 // Other commands may go before.
-func (m *Machine) ask(p phase, before ...Command) {
+func (m *Machine) sendProbe(p phase, before ...Command) {
 	budget := m.probe.budget
 	if p == confirming && m.phase == electing {
 		budget = m.now.Add(m.cfg.Unavailable)
 	}
 	m.phase = p
-	m.serve.trips++
+	m.current.roundTrips++
 	m.probe = probe{response: m.cfg.Response(), sent: m.now, n: -1, budget: budget}
-	m.probe.ping = m.question(m.probe.response)
+	m.probe.ping = m.newPing(m.probe.response)
 	list := m.unsubscribes(make([]Command, 0, 6), func(channel string) bool {
-		return m.standing(channel) || slices.Contains(m.roll.responses, channel)
+		return m.standing(channel) || slices.Contains(m.reaper.responses, channel)
 	})
 	if m.probe.ping.Want != 0 && m.link.find(m.link.wake) == nil {
 		// Whoever reads the ping may wake its sender at any moment.
@@ -52,16 +54,16 @@ func (m *Machine) ask(p phase, before ...Command) {
 	}
 	list = append(list, Command{Op: Subscribe, Channel: m.probe.response})
 	list = append(list, before...)
-	m.send(append(list, m.pinging(false), Command{Op: Hello})...)
+	m.send(append(list, m.probeCommand(false), Command{Op: Hello})...)
 }
 
 // pinging is the command that pings and counts, by the script's text if the
 // server has forgotten it. A fenced lock draws a token with the probe that
 // decides: later, somebody else's grant could come between.
-func (m *Machine) pinging(text bool) Command {
+func (m *Machine) probeCommand(text bool) Command {
 	op := Probe
 	if m.cfg.Fenced && m.phase == confirming {
-		op = DrawProbe
+		op = ProbeAndDraw
 	}
 	ping := m.probe.ping
 	return Command{Op: op, Ping: &ping, Text: text}
@@ -72,37 +74,37 @@ func (m *Machine) pinging(text bool) Command {
 func (m *Machine) pinged(p protocol.Ping) {
 	switch {
 	case p.Response == m.probe.response && m.probe.response != "":
-		m.probe.self = true
+		m.probe.ownPing = true
 		m.progress()
 	case p.Response == m.hold.self.response && m.hold.self.response != "":
 		m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(0))})
 	case p.ID == m.link.id || m.link.find(m.cfg.Channel) == nil:
 	default:
-		m.reply(p)
+		m.answerPing(p)
 	}
 }
 
 // reply answers somebody else's ping.
-func (m *Machine) reply(p protocol.Ping) {
-	if m.roll.calls > 0 && p.ID != "" {
-		m.roll.heard(protocol.Record{ID: p.ID}) // who asks is not silent
+func (m *Machine) answerPing(p protocol.Ping) {
+	if m.reaper.pings > 0 && p.ID != "" {
+		m.reaper.noteAnswer(protocol.Record{ID: p.ID}) // who asks is not silent
 	}
-	m.hold.strangers = m.hold.strangers || p.ID == ""
-	place := m.remember(p)
-	m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(place)), Queue: m.carried()})
+	m.hold.unknownWaiters = m.hold.unknownWaiters || p.ID == ""
+	place := m.enqueue(p)
+	m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(place)), Queue: m.queueToHandOn()})
 	switch {
-	case m.phase == leaving && m.leave.passes && p.Want != 0:
+	case m.phase == leaving && m.leave.mustPassQueue && p.Want != 0:
 		// It may have decided to sleep by what was true a moment ago, and
 		// nobody else would wake it.
-		m.pass(append(protocol.Queue{{ID: p.ID, Want: p.Want}}, p.Queue...))
+		m.passQueue(append(protocol.Queue{{ID: p.ID, Want: p.Want}}, p.Queue...))
 	case m.phase == elected:
 		soonest := m.probe.sent.Add(m.cfg.Poll / 10)
 		if !m.now.Before(soonest) {
-			m.ask(electing)
+			m.sendProbe(electing)
 			return
 		}
-		if soonest.Before(m.serve.wake) {
-			m.serve.wake = soonest
+		if soonest.Before(m.current.wake) {
+			m.current.wake = soonest
 		}
 	}
 }
@@ -114,7 +116,7 @@ func (m *Machine) record(place int) protocol.Record {
 		ID: m.link.id, Mode: m.mode, Election: protocol.NotElected, Joining: m.joining,
 		Label: m.cfg.Label, Place: place,
 	}
-	if m.chief {
+	if m.isElected {
 		r.Election = protocol.Elected
 	}
 	if m.cfg.Fenced {
@@ -135,13 +137,13 @@ func (m *Machine) answered(in Answered) {
 	if !m.phase.probing() || r.ID == m.link.id {
 		return // the own record is never published to oneself
 	}
-	if m.roll.calls > 0 {
-		m.roll.heard(r)
+	if m.reaper.pings > 0 {
+		m.reaper.noteAnswer(r)
 	}
 	if in.Response != m.probe.response {
 		return // of an earlier question: its sender may have become anything since
 	}
-	m.follow(in.Queue)
+	m.appendQueue(in.Queue)
 	if r.Legacy {
 		// Without identity, every reply counts as one participant.
 		m.probe.legacy++
@@ -151,7 +153,7 @@ func (m *Machine) answered(in Answered) {
 		m.probe.records[i] = r
 	} else {
 		m.probe.records = append(m.probe.records, r)
-		m.probe.heard = m.now
+		m.probe.lastAnswer = m.now
 	}
 	m.progress()
 }
@@ -160,8 +162,8 @@ func (m *Machine) answered(in Answered) {
 // once and each stays until hundreds have answered, nobody is ever done; whoever
 // knows that it has lost makes room. Of a few, all are heard: callers are to know
 // who is in the way.
-func (m *Machine) outdone() bool {
-	if m.phase != electing || !m.amongMany() {
+func (m *Machine) lostToSome() bool {
+	if m.phase != electing || !m.inCrowd() {
 		return false
 	}
 	switch m.verdict(m.probe.records) {
@@ -181,9 +183,9 @@ func (m *Machine) probed(in Probed) {
 		return
 	}
 	m.probe.n, m.probe.token = in.N, in.Token
-	m.probe.heard, m.link.trip = m.now, m.now.Sub(m.probe.sent)
+	m.probe.lastAnswer, m.link.roundTrip = m.now, m.now.Sub(m.probe.sent)
 	m.recountSoon()
-	m.rolled()
+	m.reapPingSent()
 	m.progress()
 }
 
@@ -193,8 +195,8 @@ func (m *Machine) greeted(g Greeted) {
 	case m.phase == holding:
 		m.checked(f)
 	case m.phase != joining && !m.phase.probing():
-	case m.probe.skip > 0:
-		m.probe.skip--
+	case m.probe.staleHellos > 0:
+		m.probe.staleHellos--
 	case f != nil:
 		m.fail(f)
 	default:
@@ -208,18 +210,18 @@ func (m *Machine) counted(in Counted) {
 	case joining:
 		if !m.link.on(m.cfg.Channel) {
 			// A count in front of the subscription may have left us out.
-			m.probe.skip++
+			m.probe.staleHellos++
 			m.send(m.count(), Command{Op: Hello})
 			return
 		}
 		m.probe.n, m.probe.token = in.N, in.Token
 		if in.N == 1 {
-			m.claim()
+			m.claimHold()
 		}
 		m.progress()
 	case electing, confirming:
 		m.recounted(in.N)
-	case resting, dialing, elected, doubting, leaving, sleeping, holding:
+	case resting, dialing, elected, reconfirming, leaving, sleeping, holding:
 	}
 }
 
@@ -237,7 +239,7 @@ func (m *Machine) recounted(n int) {
 	case m.phase == confirming && !m.now.Before(m.probe.budget):
 		m.demote(nil)
 	default:
-		m.ask(m.phase)
+		m.sendProbe(m.phase)
 	}
 }
 
@@ -247,8 +249,8 @@ func (m *Machine) progress() {
 	switch {
 	case m.phase == joining:
 		m.joined()
-	case !m.phase.probing() || !p.greeted || !p.self || p.n < 0 || !m.link.on(p.response):
-	case 1+len(p.records) < p.n && !m.outdone():
+	case !m.phase.probing() || !p.greeted || !p.ownPing || p.n < 0 || !m.link.on(p.response):
+	case 1+len(p.records) < p.n && !m.lostToSome():
 	case m.phase == electing:
 		m.elect(p.records)
 	default:
@@ -257,39 +259,39 @@ func (m *Machine) progress() {
 }
 
 func (m *Machine) elect(others []protocol.Record) {
-	m.roll, m.serve.failed = roll{}, 0
-	m.see(others)
+	m.reaper, m.current.failures = reaper{}, 0
+	m.noteHolders(others)
 	if err := m.mismatch(others); err != nil {
 		m.fail(err)
 		return
 	}
-	held := len(m.serve.holders) > 0
+	held := len(m.current.holders) > 0
 	switch v := m.verdict(others); v {
 	case protocol.Granted:
 		m.grant()
 	case protocol.Promote:
 		m.mode = protocol.Exclusive
-		m.win()
-		m.ask(confirming)
+		m.becomeElected()
+		m.sendProbe(confirming)
 	case protocol.Wait:
 		if held && m.calls[0].Try {
 			m.refuseHeld()
 			return
 		}
-		m.win()
+		m.becomeElected()
 		m.phase = elected
-		pause := m.quick()
+		pause := m.quickPause()
 		if held {
 			pause = m.jittered(m.cfg.Poll)
-			m.notify(Waiting{Holders: m.serve.holders, Place: m.serve.place})
+			m.notify(Waiting{Holders: m.current.holders, Place: m.current.place})
 		}
-		m.serve.wake = m.now.Add(pause)
-		if m.serve.again {
-			m.serve.again = false
-			m.ask(electing)
+		m.current.wake = m.now.Add(pause)
+		if m.current.retryAtOnce {
+			m.current.retryAtOnce = false
+			m.sendProbe(electing)
 		}
 	default:
-		m.lost(v == protocol.Held)
+		m.backOff(v == protocol.Held)
 	}
 }
 
@@ -297,15 +299,15 @@ func (m *Machine) verdict(others []protocol.Record) protocol.Verdict {
 	if m.cfg.Shared {
 		return protocol.Join(m.link.id, others)
 	}
-	return protocol.Elect(m.link.id, m.chief, others)
+	return protocol.Elect(m.link.id, m.isElected, others)
 }
 
 // see keeps who is in the way, for errors and events, and whether they know of
 // this lock.
-func (m *Machine) see(others []protocol.Record) {
-	s := &m.serve
+func (m *Machine) noteHolders(others []protocol.Record) {
+	s := &m.current
 	s.holders = slices.Clone(protocol.Blocking(m.want(), others))
-	s.silent, s.mute, s.denied, s.place = 0, nil, nil, 0
+	s.silent, s.silentConns, s.reapErr, s.place = 0, nil, nil, 0
 	for _, r := range s.holders {
 		s.place = max(s.place, r.Place)
 	}
@@ -314,29 +316,29 @@ func (m *Machine) see(others []protocol.Record) {
 			s.place = max(s.place, r.Place)
 		}
 	}
-	s.handed = s.handed || s.place > 0 && m.probe.ping.First
+	s.queueDelivered = s.queueDelivered || s.place > 0 && m.probe.ping.First
 }
 
-func (m *Machine) win() {
-	if !m.chief {
-		m.chief = true
+func (m *Machine) becomeElected() {
+	if !m.isElected {
+		m.isElected = true
 		m.notify(WonElection{})
 	}
 }
 
 // lost leaves the channel to whoever goes first, and comes back: later when
 // that one holds the lock or has won it, soon when it may still fail.
-func (m *Machine) lost(taken bool) {
-	held := len(m.serve.holders) > 0
+func (m *Machine) backOff(taken bool) {
+	held := len(m.current.holders) > 0
 	switch {
 	case held && m.calls[0].Try:
 		m.refuseHeld()
 	case m.calls[0].Try, !taken:
 		// One of many need not ask again: all that are there know of it now.
-		m.depart(departure{pause: m.absence(), look: m.amongMany()})
+		m.depart(departure{pause: m.leavePause(), pollFirst: m.inCrowd()})
 	default:
-		m.notify(Waiting{Holders: m.serve.holders, Place: m.serve.place})
-		m.depart(departure{pause: m.pollPause(1), look: true})
+		m.notify(Waiting{Holders: m.current.holders, Place: m.current.place})
+		m.depart(departure{pause: m.pollPause(1), pollFirst: true})
 	}
 }
 
@@ -344,13 +346,13 @@ func (m *Machine) lost(taken bool) {
 // a 4.0 or 4.1 peer, which counts, and pings a tenth of a second later: if we
 // came and went in between, it would wait for our answer for a second, pending
 // and in everybody's way, and begin anew to the same end.
-func (m *Machine) retry() time.Duration {
+func (m *Machine) retryPause() time.Duration {
 	for _, r := range m.probe.records {
 		if r.Mode == protocol.Pending && r.Election == protocol.Unstated {
 			return m.jittered(oldPause)
 		}
 	}
-	return m.quick()
+	return m.quickPause()
 }
 
 // refuseHeld ends a try at the sight of a holder.
@@ -368,9 +370,9 @@ func (m *Machine) confirm(others []protocol.Record) {
 	case protocol.Granted:
 		m.grant()
 	case protocol.Again:
-		m.phase = doubting
-		m.serve.wake = m.now.Add(m.retry())
-		if !m.serve.wake.Before(m.probe.budget) {
+		m.phase = reconfirming
+		m.current.wake = m.now.Add(m.retryPause())
+		if !m.current.wake.Before(m.probe.budget) {
 			m.demote(others)
 		}
 	default:
@@ -380,39 +382,39 @@ func (m *Machine) confirm(others []protocol.Record) {
 
 // demote gives a promotion up that could not be confirmed.
 func (m *Machine) demote(others []protocol.Record) {
-	m.see(others)
+	m.noteHolders(others)
 	m.notify(Demoted{})
-	m.lost(len(m.serve.holders) > 0)
+	m.backOff(len(m.current.holders) > 0)
 }
 
 // unheard ends a probe whose answers did not all come. That says nothing about
 // who holds, so nothing is concluded from it.
-func (m *Machine) unheard() {
-	missing := m.missing()
-	mute, denied := m.roll.mute(), m.roll.denied
-	m.see(m.probe.records)
-	m.serve.silent, m.serve.mute, m.serve.denied = missing, mute, denied
+func (m *Machine) inconclusive() {
+	missing := m.missingAnswers()
+	mute, denied := m.reaper.silent(), m.reaper.err
+	m.noteHolders(m.probe.records)
+	m.current.silent, m.current.silentConns, m.current.reapErr = missing, mute, denied
 	switch {
 	case m.phase == confirming:
 		m.demote(m.probe.records)
-		m.serve.silent = missing
+		m.current.silent = missing
 	case m.calls[0].Try:
-		m.giveUp(m.refusal(Inconclusive, m.serve.trouble), departLimit)
-	case m.chief:
-		m.roll = roll{}
+		m.giveUp(m.refusal(Inconclusive, m.current.lastErr), departLimit)
+	case m.isElected:
+		m.reaper = reaper{}
 		m.phase = elected
-		m.serve.wake = m.now.Add(looks * m.jittered(m.cfg.Poll))
-		m.notify(Waiting{Holders: m.serve.holders, Silent: missing, Place: m.serve.place})
+		m.current.wake = m.now.Add(pollsPerProbe * m.jittered(m.cfg.Poll))
+		m.notify(Waiting{Holders: m.current.holders, Silent: missing, Place: m.current.place})
 	default:
-		m.notify(Waiting{Holders: m.serve.holders, Silent: missing, Place: m.serve.place})
-		m.depart(departure{pause: m.pollPause(1), look: true})
+		m.notify(Waiting{Holders: m.current.holders, Silent: missing, Place: m.current.place})
+		m.depart(departure{pause: m.pollPause(1), pollFirst: true})
 	}
 }
 
 // missing counts who got the ping and has not answered it.
-func (m *Machine) missing() int {
+func (m *Machine) missingAnswers() int {
 	missing := m.probe.n - len(m.probe.records)
-	if m.probe.self {
+	if m.probe.ownPing {
 		missing--
 	}
 	return max(0, missing)

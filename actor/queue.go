@@ -9,7 +9,7 @@ import (
 
 // remember notes who asks and waits, and returns its place. Who leaves
 // remembers nobody: it tells at once.
-func (m *Machine) remember(p protocol.Ping) int {
+func (m *Machine) enqueue(p protocol.Ping) int {
 	if m.phase == leaving {
 		return 0
 	}
@@ -17,7 +17,7 @@ func (m *Machine) remember(p protocol.Ping) int {
 	switch {
 	case p.Want == 0:
 	case p.First:
-		m.precede(append(protocol.Queue{self}, p.Queue...))
+		m.prependQueue(append(protocol.Queue{self}, p.Queue...))
 	default:
 		m.queue = m.queue.Add(self)
 	}
@@ -25,7 +25,7 @@ func (m *Machine) remember(p protocol.Ping) int {
 }
 
 // precede puts a queue before the own one.
-func (m *Machine) precede(first protocol.Queue) {
+func (m *Machine) prependQueue(first protocol.Queue) {
 	m.queue = m.queue.Before(first...)
 	if m.queue.Place(m.link.id) > 0 {
 		m.queue = m.queue.Without(m.link.id)
@@ -33,7 +33,7 @@ func (m *Machine) precede(first protocol.Queue) {
 }
 
 // follow puts a queue behind the own one.
-func (m *Machine) follow(last protocol.Queue) {
+func (m *Machine) appendQueue(last protocol.Queue) {
 	for _, w := range last {
 		if w.ID != m.link.id {
 			m.queue = m.queue.Add(w)
@@ -43,13 +43,13 @@ func (m *Machine) follow(last protocol.Queue) {
 
 // question is what a ping says about the lock itself. A try does not wait, so
 // there is nothing to remember of it.
-func (m *Machine) question(response string) protocol.Ping {
+func (m *Machine) newPing(response string) protocol.Ping {
 	p := protocol.Ping{Response: response, ID: m.link.id}
 	if m.calls[0].Try {
 		return p
 	}
 	p.Want = m.want()
-	if p.First = m.chief || m.serve.woken; p.First && !m.serve.handed {
+	if p.First = m.isElected || m.current.carriesWake; p.First && !m.current.queueDelivered {
 		p.Queue = m.queue.Luggage()
 	}
 	return p
@@ -57,8 +57,8 @@ func (m *Machine) question(response string) protocol.Ping {
 
 // carried is the queue that a record hands on: that of a contender which was
 // woken, lest it be lost with it.
-func (m *Machine) carried() protocol.Queue {
-	if m.serve.woken && m.phase.contending() {
+func (m *Machine) queueToHandOn() protocol.Queue {
+	if m.current.carriesWake && m.phase.contending() {
 		return m.queue.Luggage()
 	}
 	return nil
@@ -70,38 +70,38 @@ func (m *Machine) woken(w protocol.Wake) {
 	switch {
 	case w.Readers:
 		if m.cfg.Shared && m.phase == sleeping {
-			m.serve.called = true
+			m.current.readersWoken = true
 			m.attempt()
 		}
 	case m.phase == holding:
-		m.precede(w.Queue)
+		m.prependQueue(w.Queue)
 	case m.phase == resting, m.phase == leaving && m.leave.last():
-		m.link.placed = false
-		m.pass(slices.Clone(w.Queue))
+		m.link.queued = false
+		m.passQueue(slices.Clone(w.Queue))
 	default:
-		m.precede(w.Queue)
-		m.serve.woken, m.serve.handed = true, false
+		m.prependQueue(w.Queue)
+		m.current.carriesWake, m.current.queueDelivered = true, false
 		m.probe.ping.First = false // it is under way without this queue
-		m.rouse()
+		m.useWake()
 	}
 }
 
 // rouse makes use of a wake.
-func (m *Machine) rouse() {
+func (m *Machine) useWake() {
 	switch m.phase {
 	case sleeping:
 		m.attempt()
 	case elected:
-		m.ask(electing)
-	case dialing, joining, electing, confirming, doubting, leaving:
-		m.serve.again = true
+		m.sendProbe(electing)
+	case dialing, joining, electing, confirming, reconfirming, leaving:
+		m.current.retryAtOnce = true
 	case resting, holding:
 	}
 }
 
 // pass wakes the first of a queue that listens, who gets the rest of it.
-func (m *Machine) pass(q protocol.Queue) {
-	q = slices.DeleteFunc(q, func(w protocol.Waiter) bool { return w.ID == m.link.id && !m.leave.stays })
+func (m *Machine) passQueue(q protocol.Queue) {
+	q = slices.DeleteFunc(q, func(w protocol.Waiter) bool { return w.ID == m.link.id && !m.leave.keepsWakeChannel })
 	if len(q) > 0 {
 		m.wake(q, false)
 	}
@@ -113,7 +113,7 @@ func (m *Machine) wake(q protocol.Queue, text bool) {
 }
 
 // waked takes the end of the first wake that is under way.
-func (m *Machine) waked() protocol.Queue {
+func (m *Machine) wakeAnswered() protocol.Queue {
 	q := m.link.wakes[0]
 	m.link.wakes = m.link.wakes[1:]
 	return q

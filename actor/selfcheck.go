@@ -34,7 +34,7 @@ func (m *Machine) checkSelf() {
 	m.hold.self = selfCheck{response: m.cfg.Response(), sent: m.now}
 	response := m.hold.self.response
 	m.send(Command{Op: Subscribe, Channel: response},
-		Command{Op: Echo, Ping: &protocol.Ping{Response: response, ID: m.link.id}})
+		Command{Op: SelfPing, Ping: &protocol.Ping{Response: response, ID: m.link.id}})
 }
 
 // echoed takes the own record that has come back.

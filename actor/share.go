@@ -10,13 +10,13 @@ import (
 // guests is the look for writers that wait while other readers of the same
 // lock want to join in: they would keep the writers out for ever. Whoever waits
 // listens on its wake channel.
-type guests struct {
+type writerCheck struct {
 	asked protocol.Queue // nil when no look is under way
 	next  time.Time
 }
 
 // shares says whether a reader that holds takes another one in at once.
-func (m *Machine) shares() bool {
+func (m *Machine) canAdmitReader() bool {
 	return m.cfg.Shared && m.phase == holding && len(m.calls) == 0 && len(m.writers()) == 0
 }
 
@@ -26,24 +26,24 @@ func (m *Machine) writers() protocol.Queue {
 }
 
 // share takes one more reader in.
-func (m *Machine) share(call Call) {
-	m.calls = append(m.calls, waiting{Acquire: Acquire{Call: call}})
+func (m *Machine) admitReader(call Call) {
+	m.calls = append(m.calls, pendingCall{Acquire: Acquire{Call: call}})
 	m.admit(0, 0)
 }
 
 // listen looks which of the queued writers still wait. One that has given up
 // says nothing.
-func (m *Machine) listen() {
-	g := &m.hold.guests
+func (m *Machine) checkWriters() {
+	g := &m.hold.writerCheck
 	if !m.cfg.Shared || len(m.calls) == 0 || g.asked != nil {
 		return
 	}
 	g.asked = m.writers().Luggage()
-	m.send(Command{Op: Listen, Queue: g.asked})
+	m.send(Command{Op: CountWaiters, Queue: g.asked})
 }
 
-func (m *Machine) listening(counts []int) {
-	g := &m.hold.guests
+func (m *Machine) writersCounted(counts []int) {
+	g := &m.hold.writerCheck
 	if m.phase != holding || g.asked == nil {
 		return
 	}
@@ -52,7 +52,7 @@ func (m *Machine) listening(counts []int) {
 			m.queue = m.queue.Without(w.ID)
 		}
 	}
-	*g = guests{next: m.now.Add(m.jittered(m.cfg.Poll))}
+	*g = writerCheck{next: m.now.Add(m.jittered(m.cfg.Poll))}
 	if len(m.writers()) > 0 {
 		return
 	}
@@ -62,16 +62,16 @@ func (m *Machine) listening(counts []int) {
 }
 
 // guestsDue is when the next look is.
-func (m *Machine) guestsDue() time.Time {
-	if len(m.calls) == 0 || m.hold.guests.asked != nil {
+func (m *Machine) writerCheckDue() time.Time {
+	if len(m.calls) == 0 || m.hold.writerCheck.asked != nil {
 		return time.Time{}
 	}
-	return m.hold.guests.next
+	return m.hold.writerCheck.next
 }
 
 // leaveOthers ends one of several holds of a participant, or one that another
 // call takes over.
-func (m *Machine) leaveOthers(call Call, loss error) {
+func (m *Machine) endOneCall(call Call, loss error) {
 	m.hold.calls = slices.DeleteFunc(m.hold.calls, func(c Call) bool { return c == call })
 	m.endCall(call, loss)
 	if loss == nil {

@@ -5,49 +5,49 @@ import "time"
 // sleep waits off the channel. With look, waking up begins with a count.
 func (m *Machine) sleep(pause time.Duration, look bool) {
 	m.phase = sleeping
-	m.serve.slept = true
-	m.serve.wake = m.now.Add(pause)
-	m.serve.look = look
-	m.serve.asked = time.Time{}
+	m.current.slept = true
+	m.current.wake = m.now.Add(pause)
+	m.current.pollFirst = look
+	m.current.pollSent = time.Time{}
 }
 
 // look counts who is on the channel and who sleeps, the lock itself included.
-func (m *Machine) look() {
-	m.serve.asked = m.now
+func (m *Machine) poll() {
+	m.current.pollSent = m.now
 	if m.link.find(m.cfg.Waiters) == nil {
 		m.send(Command{Op: Subscribe, Channel: m.cfg.Waiters})
 	}
-	m.send(Command{Op: Look})
+	m.send(Command{Op: Poll})
 }
 
 // awake ends a sleep: with a look at the channel, or with an attempt.
-func (m *Machine) awake() {
-	m.serve.looks++
-	if !m.serve.look || !m.link.up || m.serve.looks%looks == 0 {
+func (m *Machine) wakeUp() {
+	m.current.polls++
+	if !m.current.pollFirst || !m.link.up || m.current.polls%pollsPerProbe == 0 {
 		m.attempt()
 		return
 	}
-	m.look()
+	m.poll()
 }
 
 // looked is the answer to a sleeper's look.
-func (m *Machine) looked(in Looked) {
-	if m.phase != sleeping || m.serve.asked.IsZero() {
+func (m *Machine) polled(in Polled) {
+	if m.phase != sleeping || m.current.pollSent.IsZero() {
 		return // it was woken meanwhile
 	}
-	m.serve.asked = time.Time{}
+	m.current.pollSent = time.Time{}
 	if in.N == 0 {
 		m.attempt()
 		return
 	}
-	m.serve.wake = m.now.Add(m.pollPause(in.Sleepers))
+	m.current.wake = m.now.Add(m.pollPause(in.Sleepers))
 }
 
 // sleepTick is the end of a pause, or of the patience for a look's answer.
 func (m *Machine) sleepTick() {
-	if m.serve.asked.IsZero() {
-		m.awake()
+	if m.current.pollSent.IsZero() {
+		m.wakeUp()
 		return
 	}
-	m.fail(late(Look))
+	m.fail(late(Poll))
 }

@@ -171,9 +171,9 @@ func (p *player) feed(in Input) {
 // strike takes off the list what an input answers.
 func (p *player) strike(in Input) {
 	ops := map[string][]Op{
-		"Subscribed": {Subscribe}, "Unsubscribed": {Unsubscribe}, "Counted": {Count, Draw}, "Looked": {Look},
-		"Probed": {Probe, DrawProbe}, "Listening": {Listen}, "Waked": {Wake}, "Listed": {List}, "Killed": {Kill},
-		"Greeted": {Hello}, "Done": {Login, Auth, Select, Answer, Echo, Summon},
+		"Subscribed": {Subscribe}, "Unsubscribed": {Unsubscribe}, "Counted": {Count, CountAndDraw}, "Polled": {Poll},
+		"Probed": {Probe, ProbeAndDraw}, "WaitersCounted": {CountWaiters}, "Waked": {Wake}, "Listed": {List}, "Killed": {Kill},
+		"Greeted": {Hello}, "Done": {Login, Auth, Select, Answer, SelfPing, WakeReaders},
 	}[strings.TrimPrefix(fmt.Sprintf("%T", in), "actor.")]
 	if f, ok := in.(Failed); ok {
 		ops = []Op{f.Command}
@@ -192,9 +192,9 @@ func (p *player) settle() {
 			p.feed(Unsubscribed{c.Channel})
 		case Hello:
 			p.feed(Greeted{"master", "standalone"})
-		case Login, Auth, Select, Answer, Echo, Summon:
+		case Login, Auth, Select, Answer, SelfPing, WakeReaders:
 			p.feed(Done{})
-		case Count, Draw, Look, Probe, DrawProbe, Listen, Wake, List, Kill:
+		case Count, CountAndDraw, Poll, Probe, ProbeAndDraw, CountWaiters, Wake, List, Kill:
 			return
 		}
 	}
@@ -234,7 +234,7 @@ var leasePhaseNames = [...]string{
 
 var phaseNames = [...]string{
 	resting: "resting", dialing: "dialing", joining: "joining", electing: "electing", elected: "elected",
-	confirming: "confirming", doubting: "doubting", leaving: "leaving", sleeping: "sleeping", holding: "holding",
+	confirming: "confirming", reconfirming: "reconfirming", leaving: "leaving", sleeping: "sleeping", holding: "holding",
 }
 
 // input reads the words of an input.
@@ -269,11 +269,11 @@ func (p *player) input(words []string) Input {
 	case "abandon":
 		return Abandon{Hold: arg(1), Cause: errors.New("context ended")}
 	case "inquire":
-		return Inquire{Hold: arg(1), Call: arg(2)}
+		return CheckOwned{Hold: arg(1), Call: arg(2)}
 	case "close":
 		return Close{}
 	case "orphan":
-		return Orphan{}
+		return Unreferenced{}
 	case "dialed":
 		return Dialed{Dial: p.m.link.dial, ID: arg(2), Fresh: arg(1) == "fresh"}
 	case "dial-failed":
@@ -296,7 +296,7 @@ func (p *player) input(words []string) Input {
 	case "count":
 		return Counted{N: number(1), Token: int64(setting[int](p.t, words, "token"))}
 	case "look":
-		return Looked{N: number(1), Sleepers: number(2)}
+		return Polled{N: number(1), Sleepers: number(2)}
 	case "probe":
 		return Probed{N: number(1), Token: int64(setting[int](p.t, words, "token"))}
 	case "listening":
@@ -304,7 +304,7 @@ func (p *player) input(words []string) Input {
 		for i := range words[1:] {
 			counts = append(counts, number(i+1))
 		}
-		return Listening{Counts: counts}
+		return WaitersCounted{Counts: counts}
 	case "waked":
 		return Waked{N: number(1)}
 	case "list":
@@ -334,7 +334,7 @@ func (p *player) input(words []string) Input {
 		}
 		return in
 	case "nudged":
-		return Nudged{}
+		return KeyReleased{}
 	case "slept":
 		d, err := time.ParseDuration(arg(1))
 		require.NoError(p.t, err)
@@ -351,8 +351,8 @@ func (p *player) input(words []string) Input {
 // commandNames are what the transcripts call the commands.
 var commandNames = [...]string{
 	Login: "HELLO-AUTH", Hello: "HELLO", Auth: "AUTH", Select: "SELECT", Subscribe: "SUBSCRIBE", Unsubscribe: "UNSUBSCRIBE",
-	Count: "COUNT", Draw: "DRAW", Look: "LOOK", Probe: "PROBE", DrawProbe: "DRAW-PROBE", Echo: "ECHO", Answer: "ANSWER",
-	Wake: "WAKE", Summon: "SUMMON", Listen: "LISTEN", List: "LIST", Kill: "KILL",
+	Count: "COUNT", CountAndDraw: "DRAW", Poll: "LOOK", Probe: "PROBE", ProbeAndDraw: "DRAW-PROBE", SelfPing: "ECHO", Answer: "ANSWER",
+	Wake: "WAKE", WakeReaders: "SUMMON", CountWaiters: "LISTEN", List: "LIST", Kill: "KILL",
 }
 
 // op reads the name of a command, with -TEXT behind it for a script's text.
@@ -489,7 +489,7 @@ func describe(e Effect) []string {
 			return []string{fmt.Sprintf("RELEASED %v: %v", e.Hold, e.Err)}
 		}
 		return []string{fmt.Sprintf("RELEASED %v", e.Hold)}
-	case Owns:
+	case OwnedAnswer:
 		return []string{fmt.Sprintf("OWNS %v %v", e.Call, e.Owned)}
 	case Notify:
 		return []string{"event " + describeEvent(e.Event)}
@@ -594,17 +594,17 @@ func describeRecord(r protocol.Record) string {
 }
 
 var whys = [...]string{
-	Contended: "contended", Inconclusive: "inconclusive", Cancelled: "cancelled", Shut: "shut", Broken: "broken",
+	Contended: "contended", Inconclusive: "inconclusive", Cancelled: "cancelled", LockClosed: "shut", AttemptError: "broken",
 	Expired: "expired",
 }
 
 func describeRefusal(r Refusal) string {
 	var s strings.Builder
-	s.WriteString(whys[r.Why])
+	s.WriteString(whys[r.Reason])
 	if r.Cause != nil {
 		s.WriteString(": " + r.Cause.Error())
 	}
-	if r.Self {
+	if r.OwnHold {
 		s.WriteString("; held by this lock")
 	}
 	for _, h := range r.Holders {
@@ -613,14 +613,14 @@ func describeRefusal(r Refusal) string {
 	if r.Silent > 0 {
 		s.WriteString(fmt.Sprintf("; %d silent", r.Silent))
 	}
-	for _, c := range r.Mute {
+	for _, c := range r.SilentConns {
 		s.WriteString("; mute " + describeConnection(c))
 	}
-	if r.Denied != nil {
-		s.WriteString("; denied: " + r.Denied.Error())
+	if r.ReapErr != nil {
+		s.WriteString("; denied: " + r.ReapErr.Error())
 	}
-	if r.Trouble != nil {
-		s.WriteString("; trouble: " + r.Trouble.Error())
+	if r.LastErr != nil {
+		s.WriteString("; trouble: " + r.LastErr.Error())
 	}
 	return s.String()
 }

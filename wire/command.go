@@ -56,7 +56,7 @@ func AppendWake(dst []byte, channel string, queue protocol.Queue, text bool) []b
 }
 
 // AppendCall adds the wake for all readers that sleep.
-func AppendCall(dst []byte, channel string) []byte {
+func AppendWakeReaders(dst []byte, channel string) []byte {
 	return AppendCommand(dst, "PUBLISH", WaitersChannel(channel), EncodeWakeReaders())
 }
 
@@ -66,13 +66,13 @@ func AppendCount(dst []byte, channel string) []byte {
 }
 
 // AppendLook adds the count of a channel's subscribers and of those that sleep.
-func AppendLook(dst []byte, channel string) []byte {
+func AppendPoll(dst []byte, channel string) []byte {
 	return AppendCommand(dst, "PUBSUB", "NUMSUB", channel, WaitersChannel(channel))
 }
 
 // AppendListening adds the count of those who listen on the wake channels of a
 // queue, in its order.
-func AppendListening(dst []byte, channel string, queue protocol.Queue) []byte {
+func AppendCountWaiters(dst []byte, channel string, queue protocol.Queue) []byte {
 	before, behind := affixes(channel)
 	args := append(make([]string, 0, 2+len(queue)), "PUBSUB", "NUMSUB")
 	for _, w := range queue {

@@ -379,11 +379,11 @@ func TestOtherCommandsOnAServer(t *testing.T) {
 			return counts
 		}
 		require.Equal(t, []int64{0}, count(AppendCount(nil, channel)))
-		require.Equal(t, []int64{0, 1}, count(AppendLook(nil, channel)))
-		require.Equal(t, []int64{0, 1}, count(AppendListening(nil, channel, queue)))
-		require.Empty(t, count(AppendListening(nil, channel, nil)))
+		require.Equal(t, []int64{0, 1}, count(AppendPoll(nil, channel)))
+		require.Equal(t, []int64{0, 1}, count(AppendCountWaiters(nil, channel, queue)))
+		require.Empty(t, count(AppendCountWaiters(nil, channel, nil)))
 
-		require.Equal(t, number(1), c.ask(AppendCall(nil, channel)))
+		require.Equal(t, number(1), c.ask(AppendWakeReaders(nil, channel)))
 		require.Equal(t, [][2]string{{WaitersChannel(channel), EncodeWakeReaders()}}, reader.heard())
 
 		require.Equal(t, Map, holder.ask(AppendHello(nil, nil, ConnName(channel, idA))).Kind)

@@ -14,25 +14,25 @@ import (
 //
 // A list before each ping: who joined after a ping never got it, and who left
 // before it need not answer.
-type roll struct {
-	calls     int // pings so far
-	responses []string
-	began     time.Time // when the first of them had gone out; zero until then
-	last      time.Time // when the last of them had
-	asked     time.Time // when the last list was wanted; zero when it is there
-	listed    bool      // a list has come
-	present   []Connection
-	answered  []string // ids
-	legacy    bool     // somebody answered without one
-	denied    error    // why there is no list, or why nobody could be ended
-	killing   []Connection
-	spent     bool // it is over, and one more probe will show what it did
+type reaper struct {
+	pings          int // pings so far
+	responses      []string
+	firstPing      time.Time // when the first of them had gone out; zero until then
+	lastPing       time.Time // when the last of them had
+	listSent       time.Time // when the last list was wanted; zero when it is there
+	listed         bool      // a list has come
+	candidates     []Connection
+	answered       []string // ids
+	legacyAnswered bool     // somebody answered without one
+	err            error    // why there is no list, or why nobody could be ended
+	killing        []Connection
+	done           bool // it is over, and one more probe will show what it did
 }
 
 // heard notes an answer to any of the pings.
-func (r *roll) heard(record protocol.Record) {
+func (r *reaper) noteAnswer(record protocol.Record) {
 	if record.Legacy {
-		r.legacy = true
+		r.legacyAnswered = true
 		return
 	}
 	r.answered = append(r.answered, record.ID)
@@ -40,20 +40,20 @@ func (r *roll) heard(record protocol.Record) {
 
 // suspect says whether a connection is one of a participant that is to be
 // ended. Of legacy participants nobody knows which one has answered.
-func (r *roll) suspect(c Connection) bool {
+func (r *reaper) isSilent(c Connection) bool {
 	if c.Legacy {
-		return !r.legacy
+		return !r.legacyAnswered
 	}
 	return c.ID != "" && !slices.Contains(r.answered, c.ID)
 }
 
 // mute are those that do not answer: participants if there are any, and else
 // whoever is subscribed to something.
-func (r *roll) mute() []Connection {
+func (r *reaper) silent() []Connection {
 	var known, others []Connection
-	for _, c := range r.present {
+	for _, c := range r.candidates {
 		switch {
-		case r.suspect(c):
+		case r.isSilent(c):
 			known = append(known, c)
 		case c.ID == "" && !c.Legacy:
 			others = append(others, c)
@@ -77,20 +77,20 @@ const (
 // takes its time for us, it does so for others: a hundred readers that come at
 // once have ten thousand answers to give, and more pings make them only more.
 func (m *Machine) unavailable() time.Duration {
-	return max(m.cfg.Unavailable, min(slowTrips*m.link.trip, slowTimeouts*m.cfg.Unavailable))
+	return max(m.cfg.Unavailable, min(slowTrips*m.link.roundTrip, slowTimeouts*m.cfg.Unavailable))
 }
 
 // rolled notes when a ping of the roll has gone out.
-func (m *Machine) rolled() {
-	r := &m.roll
-	if r.calls == 0 || r.spent {
+func (m *Machine) reapPingSent() {
+	r := &m.reaper
+	if r.pings == 0 || r.done {
 		return
 	}
-	if r.began.IsZero() {
-		r.began = m.now
+	if r.firstPing.IsZero() {
+		r.firstPing = m.now
 	}
 	if r.responses[len(r.responses)-1] == m.probe.response {
-		r.last = m.now
+		r.lastPing = m.now
 	}
 }
 
@@ -99,68 +99,68 @@ func (m *Machine) rolled() {
 // back, and runs a kill. And it runs anew from each answer, for as long as they
 // trickle in.
 func (m *Machine) silentAt() time.Time {
-	r, heard, patience := &m.roll, m.probe.heard, m.unavailable()
+	r, heard, patience := &m.reaper, m.probe.lastAnswer, m.unavailable()
 	half, moment := patience/2, patience/10
 	switch {
-	case m.phase == confirming || r.spent:
+	case m.phase == confirming || r.done:
 		return heard.Add(patience)
-	case r.calls == 0:
+	case r.pings == 0:
 		return heard.Add(moment)
-	case r.calls == 1:
-		return later(r.began.Add(half), heard.Add(moment))
+	case r.pings == 1:
+		return later(r.firstPing.Add(half), heard.Add(moment))
 	default:
-		return later(r.began.Add(patience), later(r.last, heard).Add(half))
+		return later(r.firstPing.Add(patience), later(r.lastPing, heard).Add(half))
 	}
 }
 
 // overdue takes a probe that has not been answered in time.
 func (m *Machine) overdue() {
-	r := &m.roll
+	r := &m.reaper
 	switch {
-	case m.phase == confirming, r.spent:
-		m.unheard()
-	case r.calls < 2:
-		m.callRoll()
-	case r.denied != nil:
-		m.unheard()
+	case m.phase == confirming, r.done:
+		m.inconclusive()
+	case r.pings < 2:
+		m.pingSilent()
+	case r.err != nil:
+		m.inconclusive()
 	default:
-		r.asked, m.probe.recount = m.now, time.Time{}
+		r.listSent, m.probe.recount = m.now, time.Time{}
 		m.send(Command{Op: List})
 	}
 }
 
 // callRoll lists and pings.
-func (m *Machine) callRoll() {
-	r := &m.roll
-	r.calls++
-	if r.denied != nil {
-		m.ask(electing)
+func (m *Machine) pingSilent() {
+	r := &m.reaper
+	r.pings++
+	if r.err != nil {
+		m.sendProbe(electing)
 	} else {
-		r.asked = m.now
-		m.ask(electing, Command{Op: List})
+		r.listSent = m.now
+		m.sendProbe(electing, Command{Op: List})
 	}
-	m.roll.responses = append(m.roll.responses, m.probe.response)
+	m.reaper.responses = append(m.reaper.responses, m.probe.response)
 }
 
 // listed takes a list. Only who was on all of them stays under suspicion.
 func (m *Machine) listed(in Listed) {
-	r := &m.roll
-	if m.phase != electing || r.asked.IsZero() {
+	r := &m.reaper
+	if m.phase != electing || r.listSent.IsZero() {
 		return
 	}
-	last, age := r.calls == 2 && m.probe.n >= 0, m.now.Sub(r.asked)
-	r.asked = time.Time{}
+	last, age := r.pings == 2 && m.probe.n >= 0, m.now.Sub(r.listSent)
+	r.listSent = time.Time{}
 	there := slices.DeleteFunc(in.Connections, func(c Connection) bool { return c.ID == m.link.id })
 	if r.listed {
-		there = slices.DeleteFunc(there, func(c Connection) bool { return !slices.Contains(r.present, c) })
+		there = slices.DeleteFunc(there, func(c Connection) bool { return !slices.Contains(r.candidates, c) })
 	}
-	r.present, r.listed = there, true
+	r.candidates, r.listed = there, true
 	switch {
 	case !last:
 	case age > m.unavailable()/2:
 		// Frozen itself meanwhile, it would kill who has woken up since, and
 		// whose answers stand behind this list.
-		m.unheard()
+		m.inconclusive()
 	default:
 		m.reap()
 	}
@@ -168,48 +168,48 @@ func (m *Machine) listed(in Listed) {
 
 // reap ends the connections of those who are silent, and asks once more.
 func (m *Machine) reap() {
-	r := &m.roll
-	r.spent = true
+	r := &m.reaper
+	r.done = true
 	var kills []Command
-	for _, c := range r.present {
-		if r.suspect(c) {
+	for _, c := range r.candidates {
+		if r.isSilent(c) {
 			r.killing = append(r.killing, c)
 			kills = append(kills, Command{Op: Kill, Num: c.Num})
 		}
 	}
 	if len(kills) == 0 {
-		m.unheard()
+		m.inconclusive()
 		return
 	}
-	m.ask(electing, kills...)
+	m.sendProbe(electing, kills...)
 }
 
 // killed takes the end of a kill.
 func (m *Machine) killed(n int) {
-	if len(m.roll.killing) == 0 {
+	if len(m.reaper.killing) == 0 {
 		return
 	}
-	c := m.roll.killing[0]
-	m.roll.killing = m.roll.killing[1:]
+	c := m.reaper.killing[0]
+	m.reaper.killing = m.reaper.killing[1:]
 	if n > 0 {
 		m.notify(Reaped{c})
-		m.roll.present = slices.DeleteFunc(m.roll.present, func(o Connection) bool { return o == c })
+		m.reaper.candidates = slices.DeleteFunc(m.reaper.candidates, func(o Connection) bool { return o == c })
 	}
 }
 
 // deny takes the refusal of a list or a kill.
-func (m *Machine) deny(command Op, f *Fault) {
-	if m.roll.denied == nil {
+func (m *Machine) reapFailed(command Op, f *Fault) {
+	if m.reaper.err == nil {
 		m.notify(ReapDenied{Err: f})
 	}
-	m.roll.denied = f
-	if command == Kill && len(m.roll.killing) > 0 {
-		m.roll.killing = m.roll.killing[1:]
+	m.reaper.err = f
+	if command == Kill && len(m.reaper.killing) > 0 {
+		m.reaper.killing = m.reaper.killing[1:]
 		return
 	}
-	ending := !m.roll.asked.IsZero() && m.roll.calls == 2 && m.probe.n >= 0
-	m.roll.asked = time.Time{}
+	ending := !m.reaper.listSent.IsZero() && m.reaper.pings == 2 && m.probe.n >= 0
+	m.reaper.listSent = time.Time{}
 	if ending && m.phase == electing {
-		m.unheard()
+		m.inconclusive()
 	}
 }
