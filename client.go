@@ -18,11 +18,11 @@ type Client struct{ *core }
 
 // core is a client without its handle, so that the handle can be collected.
 type core struct {
-	rdb    redis.UniversalClient
-	hub    *hub
-	herald *herald
-	log    *slog.Logger
-	err    error // there are no presence locks, and why
+	rdb        redis.UniversalClient
+	loop       *clientLoop
+	dispatcher *dispatcher
+	log        *slog.Logger
+	err        error // there are no presence locks, and why
 }
 
 // New returns a client for the server that rdb talks to. It connects to
@@ -48,10 +48,10 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 	c := &core{rdb: rdb, log: o.logger}
 	e, err := newEndpoint(rdb, o.dialer)
 	c.err = err
-	c.hub = newHub(e)
-	c.herald = newHerald(o, c.hub.done)
+	c.loop = newClientLoop(e)
+	c.dispatcher = newDispatcher(o, c.loop.done)
 	client := &Client{c}
-	whenDropped(client, func(h *hub) { h.send(orphanHub{}) }, c.hub)
+	whenDropped(client, func(h *clientLoop) { h.send(clientDropped{}) }, c.loop)
 	return client
 }
 
@@ -74,7 +74,7 @@ func (c *Client) Lock(name string, opts ...LockOption) *Lock {
 func newLock(l *lock) *Lock {
 	handle := &Lock{l}
 	if l.err == nil {
-		whenDropped(handle, (*lock).drop, l)
+		whenDropped(handle, (*lock).handleDropped, l)
 	}
 	return handle
 }
@@ -84,7 +84,7 @@ func (c *core) open(name string, o lockOptions, once bool) *lock {
 	if err := o.validate(name); err != nil || c.err != nil {
 		return &lock{name: name, err: cmp.Or(c.err, err)}
 	}
-	h := c.host(name, o)
+	h := c.newParticipant(name, o)
 	l := c.handle(name, o, once)
 	l.loop = actor.NewLoop(actor.Config{
 		Channel:     name,
@@ -94,39 +94,39 @@ func (c *core) open(name string, o lockOptions, once bool) *lock {
 		Jitter:      rand.Float64,
 		Shared:      o.shared,
 		Fenced:      o.fenced,
-		DB:          c.hub.endpoint.db,
+		DB:          c.loop.endpoint.db,
 		Label:       o.label,
 		Health:      o.health,
 		SelfCheck:   o.selfCheck,
 		Unavailable: o.unavailable,
 		Poll:        o.poll,
 		MaxWait:     o.maxWait,
-		Reply:       c.hub.endpoint.replyLimit,
-		Renewable:   c.hub.endpoint.login.renewable(),
+		Reply:       c.loop.endpoint.replyLimit,
+		Renewable:   c.loop.endpoint.login.renewable(),
 		Observed:    h.observed,
 		Once:        once,
 	}, h)
-	h.loop = l.loop
-	if s := c.enter(l, o.line(name, once)); s != nil {
-		h.spare = s
+	h.actor = l.loop
+	if s := c.register(l, o.shareKey(name, once)); s != nil {
+		h.firstSocket = s
 	}
 	return l
 }
 
 // handle is a lock that has no goroutine yet.
 func (c *core) handle(name string, o lockOptions, once bool) *lock {
-	l := &lock{name: name, once: once, hub: c.hub, onLost: o.onLost}
+	l := &lock{name: name, once: once, client: c.loop, onLost: o.onLost}
 	if !once {
 		l.closed = make(chan struct{})
 	}
 	return l
 }
 
-func (c *core) host(name string, o lockOptions) *host {
-	return &host{
-		hub: c.hub, herald: c.herald, log: c.log, name: name, label: o.label,
-		behind: "the connection was closed",
-		health: o.health, maxWait: o.maxWait, members: map[*lock]*member{},
+func (c *core) newParticipant(name string, o lockOptions) *participant {
+	return &participant{
+		loop: c.loop, dispatcher: c.dispatcher, log: c.log, name: name, label: o.label,
+		unconfirmedNote: "the connection was closed",
+		health:          o.health, maxWait: o.maxWait, locks: map[*lock]*lockState{},
 	}
 }
 
@@ -134,15 +134,15 @@ func (c *core) host(name string, o lockOptions) *host {
 // that does the same: behind each other they cost the server nothing, and on
 // their own they would ask each other about the lock all the time. A one-shot lock
 // gets an idle socket, if there is one.
-func (c *core) enter(l *lock, where line) *wire.Socket {
-	entry := c.hub.enter(l, where)
+func (c *core) register(l *lock, where shareKey) *wire.Socket {
+	entry := c.loop.register(l, where)
 	switch {
 	case entry.loop == nil:
 		l.loop, l.err = nil, ErrClosed
 	case entry.loop != l.loop:
 		l.loop = entry.loop
 	case l.once:
-		l.begins = true
+		l.startsOnAcquire = true
 	default:
 		l.loop.Start(nil)
 	}
@@ -159,14 +159,14 @@ func (c *core) enter(l *lock, where line) *wire.Socket {
 func (c *Client) Close() error {
 	defer runtime.KeepAlive(c)
 	reply := make(chan []*actor.Loop, 1)
-	if !c.hub.send(closeHub{reply}) {
+	if !c.loop.send(closeClient{reply}) {
 		return nil
 	}
 	for _, loop := range <-reply {
 		loop.Send(actor.Close{})
 	}
-	<-c.hub.done
-	c.herald.wait()
+	<-c.loop.done
+	c.dispatcher.wait()
 	return nil
 }
 

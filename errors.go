@@ -44,7 +44,7 @@ type HeldError struct {
 	Err error
 
 	self    bool
-	silence silence
+	silence silentPeers
 	trouble error
 }
 
@@ -167,7 +167,7 @@ func (e *PermissionError) Error() string {
 }
 
 // public words an error of the lock's machine for users.
-func public(err error) error {
+func publicError(err error) error {
 	f, ok := errors.AsType[*actor.Fault](err)
 	if !ok {
 		return err
@@ -190,14 +190,14 @@ func public(err error) error {
 }
 
 // worded turns a refusal into the error that an acquire returns.
-func worded(name string, maxWait time.Duration, r actor.Refusal) error {
-	cause, trouble := public(r.Cause), outside(public(r.LastErr))
-	quiet := silence{r.SilentConns, public(r.ReapErr)}
+func acquireError(name string, maxWait time.Duration, r actor.Refusal) error {
+	cause, trouble := publicError(r.Cause), notContextError(publicError(r.LastErr))
+	quiet := silentPeers{r.SilentConns, publicError(r.ReapErr)}
 	switch r.Reason {
 	case actor.Expired:
 		cause = waited(maxWait)
 	case actor.AttemptError, actor.Inconclusive:
-		cause = outside(cause)
+		cause = notContextError(cause)
 	case actor.Contended, actor.Cancelled, actor.LockClosed:
 	}
 	switch {
@@ -226,7 +226,7 @@ func waited(d time.Duration) error { return fmt.Errorf("waited for %v", d) }
 
 // outside keeps an error of the network from being taken for the end of the
 // caller's context: the time-outs of package net say that they are one.
-func outside(err error) error {
+func notContextError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return notContext{err}
 	}

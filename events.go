@@ -148,13 +148,13 @@ func endedEvents() <-chan Event {
 }
 
 // translate gives an event of the machine its public form.
-func (h *host) translate(e actor.Event) Event {
+func (h *participant) translate(e actor.Event) Event {
 	base := EventInfo{Name: h.name, At: time.Now()}
 	switch e := e.(type) {
 	case actor.Attempting:
 		return AttemptEvent{base}
 	case actor.AttemptFailed:
-		return AttemptFailedEvent{base, outside(public(e.Err)), e.Retry}
+		return AttemptFailedEvent{base, notContextError(publicError(e.Err)), e.Retry}
 	case actor.Waiting:
 		return WaitingEvent{base, holders(e.Holders), e.Silent, e.Place}
 	case actor.WonElection:
@@ -164,22 +164,22 @@ func (h *host) translate(e actor.Event) Event {
 	case actor.Granted:
 		return GrantedEvent{base, e.ID, e.Token, e.RoundTrips, e.Waited}
 	case actor.Reaped:
-		return ReapedEvent{base, participant(e.Connection)}
+		return ReapedEvent{base, connHolder(e.Connection)}
 	case actor.ReapDenied:
-		return ReapDeniedEvent{base, public(e.Err)}
+		return ReapDeniedEvent{base, publicError(e.Err)}
 	case actor.Checked:
-		return HealthEvent{base, e.RoundTrip, public(e.Err)}
+		return HealthEvent{base, e.RoundTrip, publicError(e.Err)}
 	case actor.Lost:
 		return LostEvent{base, h.loss}
 	case actor.GaveBack:
-		return ReleasedEvent{base, e.ID, public(e.Err)}
+		return ReleasedEvent{base, e.ID, publicError(e.Err)}
 	}
 	return nil
 }
 
 // emit gives an event to the reader. It never waits: a reader that is late
 // loses the oldest events, and is told how many.
-func (m *member) emit(e Event) {
+func (m *lockState) emit(e Event) {
 	if m.missed > 0 && len(m.events) <= eventBuffer-2 {
 		m.push(DroppedEvent{EventInfo{e.info().Name, time.Now()}, m.missed})
 		m.missed = 0
@@ -188,7 +188,7 @@ func (m *member) emit(e Event) {
 }
 
 // push makes room and sends. Nobody else sends, so there is room then.
-func (m *member) push(e Event) {
+func (m *lockState) push(e Event) {
 	for {
 		select {
 		case m.events <- e:

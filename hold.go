@@ -12,11 +12,11 @@ import (
 
 // Hold is one grant of a lock, from the grant to its release or loss. It is
 // safe for concurrent use.
-type Hold struct{ *tenure }
+type Hold struct{ *holdState }
 
 // tenure is what a hold and its lock's goroutine share. All that changes does
 // so once, and before the channel or context that tells is closed.
-type tenure struct {
+type holdState struct {
 	loop     *actor.Loop
 	call     *request
 	name, id string
@@ -30,8 +30,8 @@ type tenure struct {
 	result   error
 }
 
-func newTenure(loop *actor.Loop, name string, g actor.Grant, call *request) *tenure {
-	t := &tenure{
+func newHoldState(loop *actor.Loop, name string, g actor.Grant, call *request) *holdState {
+	t := &holdState{
 		loop: loop, call: call, name: name, id: g.ID, token: g.Token,
 		lost: make(chan struct{}), finished: make(chan struct{}),
 	}
@@ -39,7 +39,7 @@ func newTenure(loop *actor.Loop, name string, g actor.Grant, call *request) *ten
 	return t
 }
 
-func newHold(t *tenure, log *slog.Logger) *Hold {
+func newHold(t *holdState, log *slog.Logger) *Hold {
 	h := &Hold{t}
 	if t.call.lock.onLost != nil {
 		t.hold = weak.Make(h)
@@ -49,7 +49,7 @@ func newHold(t *tenure, log *slog.Logger) *Hold {
 	}
 	// The program may well rely on the lock although it has forgotten the
 	// Hold, so nothing is released here.
-	whenDropped(h, func(t *tenure) {
+	whenDropped(h, func(t *holdState) {
 		if t.ctx.Err() == nil {
 			// The handler may take its time, and the collector waits.
 			go log.Warn("a Hold was dropped without Release; the lock stays held", keyLock, t.name, keyHolder, t.id)
@@ -59,7 +59,7 @@ func newHold(t *tenure, log *slog.Logger) *Hold {
 }
 
 // handle is the Hold that the program has, or one like it if it has dropped it.
-func (t *tenure) handle() *Hold {
+func (t *holdState) publicHold() *Hold {
 	if h := t.hold.Value(); h != nil {
 		return h
 	}
@@ -67,7 +67,7 @@ func (t *tenure) handle() *Hold {
 }
 
 // end is called once, by the lock's goroutine.
-func (t *tenure) end(cause error) {
+func (t *holdState) end(cause error) {
 	t.call.unwatch()
 	t.cancel(cause)
 	if cause != ErrReleased {
@@ -112,9 +112,9 @@ func (h *Hold) ID() string { return h.id }
 func (h *Hold) Token() int64 { return h.token }
 
 // inquiry is one call of Owned on its way.
-type inquiry struct{ reply chan owned }
+type ownedCall struct{ reply chan ownedAnswer }
 
-type owned struct {
+type ownedAnswer struct {
 	owned bool
 	err   error
 }
@@ -126,7 +126,7 @@ type owned struct {
 // work that must not overlap needs a fencing token, see [Fenced].
 func (h *Hold) Owned(ctx context.Context) (bool, error) {
 	defer runtime.KeepAlive(h)
-	q := &inquiry{make(chan owned, 1)}
+	q := &ownedCall{make(chan ownedAnswer, 1)}
 	if h.ctx.Err() != nil || !h.loop.Send(actor.CheckOwned{Hold: h.call, Call: q}) {
 		return false, nil
 	}
@@ -151,31 +151,31 @@ func (h *Hold) Name() string { return h.name }
 // again returns what the first call returned.
 func (h *Hold) Release(ctx context.Context) error {
 	defer runtime.KeepAlive(h)
-	h.begin()
-	return h.wait(ctx)
+	h.beginRelease()
+	return h.waitReleased(ctx)
 }
 
 // ReleaseAsync begins to give the lock back, like [Hold.Release], and returns
 // at once. The hold is over then; the channel delivers the one result.
 func (h *Hold) ReleaseAsync() <-chan error {
 	defer runtime.KeepAlive(h)
-	if h.begin() {
+	if h.beginRelease() {
 		<-h.ctx.Done()
 	}
 	result := make(chan error, 1)
-	go func(t *tenure) { result <- t.wait(context.Background()) }(h.tenure)
+	go func(t *holdState) { result <- t.waitReleased(context.Background()) }(h.holdState)
 	return result
 }
 
 // begin begins to give the hold back, if it has not ended yet. It returns true
 // when the lock's goroutine ends it next.
-func (t *tenure) begin() bool {
+func (t *holdState) beginRelease() bool {
 	return t.ctx.Err() == nil && t.loop.Send(actor.Release{Hold: t.call})
 }
 
 // wait waits for the end of a release, however it began. Where nobody waits,
 // the connection is closed.
-func (t *tenure) wait(ctx context.Context) error {
+func (t *holdState) waitReleased(ctx context.Context) error {
 	select {
 	case <-t.finished:
 	case <-t.lost:

@@ -75,4 +75,4 @@ func holders(records []protocol.Record) []Holder {
 }
 
 // participant is what a connection alone tells about one.
-func participant(c actor.Connection) Holder { return Holder{ID: c.ID, Legacy: c.Legacy, Addr: c.Addr} }
+func connHolder(c actor.Connection) Holder { return Holder{ID: c.ID, Legacy: c.Legacy, Addr: c.Addr} }

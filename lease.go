@@ -59,9 +59,9 @@ func (c *Client) Lease(name string, opts ...LockOption) *Lock {
 	if err := o.validateLease(name); err != nil {
 		return newLock(&lock{name: name, err: err})
 	}
-	h := c.host(name, o)
-	h.behind = "the key goes by itself after its TTL"
-	keys := &leaseKeys{host: h, rdb: c.rdb, ttl: o.ttl, limit: min(o.ttl, leaseCommandLimit), channel: leaseChannel(name)}
+	h := c.newParticipant(name, o)
+	h.unconfirmedNote = "the key goes by itself after its TTL"
+	keys := &leaseKeys{participant: h, rdb: c.rdb, ttl: o.ttl, limit: min(o.ttl, leaseCommandLimit), channel: leaseChannel(name)}
 	if o.fenced {
 		keys.fence = leaseFence(name)
 	}
@@ -74,7 +74,7 @@ func (c *Client) Lease(name string, opts ...LockOption) *Lock {
 		Poll:    o.poll,
 		MaxWait: o.maxWait,
 	}, keys)
-	h.loop = l.loop
-	c.enter(l, line{})
+	h.actor = l.loop
+	c.register(l, shareKey{})
 	return newLock(l)
 }

@@ -17,7 +17,7 @@ import (
 
 // leaseKeys is the key of one lease, reached through the user's own client.
 type leaseKeys struct {
-	*host
+	*participant
 	rdb     redis.UniversalClient
 	ttl     time.Duration
 	limit   time.Duration // of one command
@@ -137,7 +137,7 @@ func leaseFault(err error) error {
 	case errors.Is(err, redis.ErrClosed):
 		return &actor.Fault{Kind: actor.Rejected, Err: err}
 	case !ok:
-		return outside(err)
+		return notContextError(err)
 	case redis.HasErrorPrefix(err, "MOVED"), redis.HasErrorPrefix(err, "ASK"):
 		return &actor.Fault{Kind: actor.Transient, Command: scripted, Message: said.Error()}
 	}

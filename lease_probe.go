@@ -20,12 +20,12 @@ func (c *Client) ProbeLease(ctx context.Context, name string) ([]Holder, error) 
 	switch {
 	case name == "":
 		return nil, &ConfigError{Reason: "a lock needs a name"}
-	case c.hub.closed():
+	case c.loop.closed():
 		return nil, ErrClosed
 	}
 	records, err := leaseRecords(ctx, c.rdb, name)
 	if err != nil {
-		return nil, fmt.Errorf("tether: probe %q: %w", name, stripped(public(err)))
+		return nil, fmt.Errorf("tether: probe %q: %w", name, stripped(publicError(err)))
 	}
 	return append([]Holder{}, holders(records)...), nil
 }

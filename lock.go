@@ -36,14 +36,14 @@ type Lock struct{ *lock }
 
 // lock is a Lock without its handle, so that the handle can be collected.
 type lock struct {
-	name   string
-	once   bool // its goroutine ends with its last hold
-	hub    *hub
-	loop   *actor.Loop
-	begins bool // its goroutine starts with its first acquire
-	onLost func(*Hold)
-	closed chan struct{} // by the goroutine, when it takes nothing from the lock any more
-	err    error         // of every call
+	name            string
+	once            bool // its goroutine ends with its last hold
+	client          *clientLoop
+	loop            *actor.Loop
+	startsOnAcquire bool // its goroutine starts with its first acquire
+	onLost          func(*Hold)
+	closed          chan struct{} // by the goroutine, when it takes nothing from the lock any more
+	err             error         // of every call
 }
 
 // Result is the outcome of [Lock.AcquireAsync]: a hold or an error.
@@ -110,11 +110,11 @@ func (l *lock) ask(ctx context.Context, q *request) error {
 	case l.err != nil:
 		return l.err
 	case ctx.Err() != nil:
-		if l.begins {
+		if l.startsOnAcquire {
 			l.loop.Start(actor.Unreferenced{})
 		}
 		return fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
-	case l.begins:
+	case l.startsOnAcquire:
 		l.loop.Start(q)
 	case !l.loop.Send(q):
 		if l.once {
@@ -185,23 +185,23 @@ func (l *Lock) Close() error {
 	if l.loop == nil {
 		return nil
 	}
-	if l.hub.quit(l.lock) {
+	if l.client.unregister(l.lock) {
 		l.loop.Send(actor.Close{})
 		<-l.loop.Done()
 		return nil
 	}
 	left := make(chan struct{})
-	if l.loop.Send(closeMember{l.lock, left}) {
+	if l.loop.Send(closeLock{l.lock, left}) {
 		<-left
 	}
 	return nil
 }
 
 // drop is for a lock whose handle is gone.
-func (l *lock) drop() {
-	if l.hub.quit(l) {
+func (l *lock) handleDropped() {
+	if l.client.unregister(l) {
 		l.loop.Send(actor.Unreferenced{})
 		return
 	}
-	l.loop.Send(dropMember{l})
+	l.loop.Send(lockDropped{l})
 }

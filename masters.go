@@ -10,7 +10,7 @@ import (
 // masters compares, for clients that ask Sentinel, where a fresh connection
 // ends up with where the locks are: the old master's connections are cut only
 // long after a new one serves.
-type masters struct {
+type masterWatch struct {
 	watchers map[chan<- error]watcher
 	last     time.Time
 	dialing  bool
@@ -22,14 +22,14 @@ type watcher struct {
 	every time.Duration // its health interval
 }
 
-func (w *masters) add(moved chan<- error, who watcher) {
+func (w *masterWatch) add(moved chan<- error, who watcher) {
 	if len(w.watchers) == 0 {
 		w.last = time.Now() // the lock itself has just been there
 	}
 	w.watchers[moved] = who
 }
 
-func (w *masters) wait(now time.Time) time.Duration {
+func (w *masterWatch) wait(now time.Time) time.Duration {
 	wait := idleLimit
 	if w.dialing {
 		return wait
@@ -41,7 +41,7 @@ func (w *masters) wait(now time.Time) time.Duration {
 }
 
 // look dials, beside the hub, when the last look is an interval ago.
-func (w *masters) look(now time.Time, h *hub) {
+func (w *masterWatch) look(now time.Time, h *clientLoop) {
 	if w.wait(now) > 0 {
 		return
 	}
@@ -59,7 +59,7 @@ func (w *masters) look(now time.Time, h *hub) {
 }
 
 // found tells the locks that stand elsewhere. No answer tells nothing.
-func (w *masters) found(addr string) {
+func (w *masterWatch) found(addr string) {
 	w.dialing = false
 	if addr == "" {
 		return

@@ -9,12 +9,12 @@ import (
 
 // tellLost calls what the program wants to be called at a loss. Close is what
 // the program itself has done, and no loss that it must be told of.
-func (h *host) tellLost(t *tenure) {
+func (h *participant) tellLost(t *holdState) {
 	fn := t.call.lock.onLost
 	if fn == nil || errors.Is(context.Cause(t.ctx), ErrClosed) {
 		return
 	}
-	go callLost(fn, t.handle(), h.log)
+	go callLost(fn, t.publicHold(), h.log)
 }
 
 func callLost(fn func(*Hold), h *Hold, log *slog.Logger) {

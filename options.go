@@ -239,7 +239,7 @@ func options(opts []LockOption) lockOptions {
 
 // line tells which locks of a client can stand in one line: those of the same
 // name with the same options. The zero value stands for none.
-type line struct {
+type shareKey struct {
 	name                                          string
 	once, shared, fenced                          bool
 	label                                         string
@@ -247,8 +247,8 @@ type line struct {
 }
 
 // line is that of a presence lock. Who is called at a loss makes no difference.
-func (o *lockOptions) line(name string, once bool) line {
-	return line{name, once, o.shared, o.fenced, o.label, o.health, o.selfCheck, o.unavailable, o.poll, o.maxWait}
+func (o *lockOptions) shareKey(name string, once bool) shareKey {
+	return shareKey{name, once, o.shared, o.fenced, o.label, o.health, o.selfCheck, o.unavailable, o.poll, o.maxWait}
 }
 
 func (o *lockOptions) given(name string, d, least time.Duration) time.Duration {

@@ -38,10 +38,10 @@ func (c *Client) Probe(ctx context.Context, name string) ([]Holder, error) {
 		return nil, c.err
 	case name == "":
 		return nil, &ConfigError{Reason: "a lock needs a name"}
-	case c.hub.closed():
+	case c.loop.closed():
 		return nil, ErrClosed
 	}
-	rdb := c.hub.endpoint.commands()
+	rdb := c.loop.endpoint.commands()
 	defer func() { _ = rdb.Close() }() // it is ours and idle
 	records, missing, err := ask(ctx, rdb, name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Client) Probe(ctx context.Context, name string) ([]Holder, error) {
 	list := append([]Holder{}, holders(records)...)
 	silent := locate(list, connections(ctx, rdb, name))
 	if missing > 0 {
-		err = fmt.Errorf("tether: probe %q: %s did not answer%s", name, participants(missing), silence{mute: silent}.who())
+		err = fmt.Errorf("tether: probe %q: %s did not answer%s", name, participants(missing), silentPeers{conns: silent}.who())
 	}
 	return list, err
 }
@@ -146,7 +146,7 @@ func leave(ctx context.Context, answers *redis.PubSub) {
 // spoken words an error of go-redis like those of a lock.
 func spoken(command string, err error) error {
 	if said, ok := errors.AsType[redis.Error](err); ok {
-		return public(actor.ReplyFault(command, said.Error()))
+		return publicError(actor.ReplyFault(command, said.Error()))
 	}
 	return err
 }

@@ -26,7 +26,7 @@ const (
 // hub is what the locks of one client share: the idle sockets, the list of
 // locks, and the look for a new master. One goroutine owns it; it does no I/O
 // of its own, so nobody who sends to it waits for long.
-type hub struct {
+type clientLoop struct {
 	endpoint *endpoint
 	inbox    chan any
 	done     chan struct{}
@@ -39,30 +39,30 @@ type (
 	// parkSocket is the last word of a lock, if there is one.
 	parkSocket struct {
 		socket *wire.Socket
-		leaves *actor.Loop
+		ended  *actor.Loop
 	}
-	discardIdle struct{}
-	namedIdle   struct{ socket *wire.Socket }
-	enterLock   struct {
+	closeIdleSockets struct{}
+	renamedIdle      struct{ socket *wire.Socket }
+	registerLock     struct {
 		lock  *lock
-		line  line
+		key   shareKey
 		reply chan<- entry
 	}
-	quitLock struct {
+	unregisterLock struct {
 		lock  *lock
 		reply chan<- bool
 	}
-	leaveLock   struct{ loop *actor.Loop }
-	watchMaster struct {
+	participantEnded struct{ loop *actor.Loop }
+	watchMaster      struct {
 		who   watcher
 		moved chan<- error
 	}
 	unwatchMaster struct{ moved chan<- error }
 	masterAt      struct{ addr string }
 	// closeHub lets no lock in any more. The reply lists those that are left.
-	closeHub struct{ reply chan<- []*actor.Loop }
+	closeClient struct{ reply chan<- []*actor.Loop }
 	// orphanHub says that the client's handle is gone.
-	orphanHub struct{}
+	clientDropped struct{}
 )
 
 // entry is what a lock begins with: the goroutine to be used, which is another
@@ -80,16 +80,16 @@ type idleSocket struct {
 	named  bool // it still bears a lock's name
 }
 
-func newHub(e *endpoint) *hub {
+func newClientLoop(e *endpoint) *clientLoop {
 	ending, end := context.WithCancel(context.Background())
-	h := &hub{endpoint: e, inbox: make(chan any), done: make(chan struct{}), ending: ending}
-	k := &keeper{hub: h, end: end, crews: map[*actor.Loop]*crew{}, lines: map[line]*actor.Loop{}, masters: masters{watchers: map[chan<- error]watcher{}}}
+	h := &clientLoop{endpoint: e, inbox: make(chan any), done: make(chan struct{}), ending: ending}
+	k := &clientState{clientLoop: h, end: end, participants: map[*actor.Loop]*handles{}, sharing: map[shareKey]*actor.Loop{}, masters: masterWatch{watchers: map[chan<- error]watcher{}}}
 	go k.run()
 	return h
 }
 
 // send hands a message over; it returns false when the hub has ended.
-func (h *hub) send(m any) bool {
+func (h *clientLoop) send(m any) bool {
 	select {
 	case h.inbox <- m:
 		return true
@@ -99,7 +99,7 @@ func (h *hub) send(m any) bool {
 }
 
 // offer is send for those that the hub waits for at its end.
-func (h *hub) offer(m any) bool {
+func (h *clientLoop) offer(m any) bool {
 	select {
 	case h.inbox <- m:
 		return true
@@ -109,7 +109,7 @@ func (h *hub) offer(m any) bool {
 }
 
 // take returns a clean idle socket, or nil.
-func (h *hub) take() *wire.Socket {
+func (h *clientLoop) take() *wire.Socket {
 	reply := make(chan *wire.Socket, 1)
 	if !h.send(takeSocket{reply}) {
 		return nil
@@ -119,22 +119,22 @@ func (h *hub) take() *wire.Socket {
 
 // discard closes the idle sockets: one of them has turned out to be dead, and
 // whatever has killed it may have killed all.
-func (h *hub) discard() { h.send(discardIdle{}) }
+func (h *clientLoop) closeIdle() { h.send(closeIdleSockets{}) }
 
 // park takes a clean socket back, of a lock that leaves unless that is nil.
-func (h *hub) park(s *wire.Socket, leaves *actor.Loop) {
+func (h *clientLoop) park(s *wire.Socket, leaves *actor.Loop) {
 	if !h.send(parkSocket{s, leaves}) {
 		s.Close()
 	}
 }
 
 // closed says whether the client is closed.
-func (h *hub) closed() bool { return over(h.done) }
+func (h *clientLoop) closed() bool { return isClosed(h.done) }
 
 // enter notes a lock that is to be closed with the client.
-func (h *hub) enter(l *lock, where line) entry {
+func (h *clientLoop) register(l *lock, where shareKey) entry {
 	reply := make(chan entry, 1)
-	if !h.send(enterLock{l, where, reply}) {
+	if !h.send(registerLock{l, where, reply}) {
 		return entry{}
 	}
 	return <-reply
@@ -142,54 +142,54 @@ func (h *hub) enter(l *lock, where line) entry {
 
 // quit notes that a lock needs its goroutine no longer, and tells whether no other
 // lock does.
-func (h *hub) quit(l *lock) bool {
+func (h *clientLoop) unregister(l *lock) bool {
 	reply := make(chan bool, 1)
-	return h.send(quitLock{l, reply}) && <-reply
+	return h.send(unregisterLock{l, reply}) && <-reply
 }
 
-func (h *hub) leave(l *actor.Loop) { h.send(leaveLock{l}) }
+func (h *clientLoop) participantEnded(l *actor.Loop) { h.send(participantEnded{l}) }
 
-func (h *hub) watch(who watcher, moved chan<- error) {
+func (h *clientLoop) watch(who watcher, moved chan<- error) {
 	if h.endpoint.sentinel {
 		h.send(watchMaster{who, moved})
 	}
 }
 
-func (h *hub) unwatch(moved chan<- error) {
+func (h *clientLoop) unwatch(moved chan<- error) {
 	if h.endpoint.sentinel {
 		h.send(unwatchMaster{moved})
 	}
 }
 
 // keeper is what the hub's goroutine owns.
-type keeper struct {
-	*hub
-	end      context.CancelFunc
-	renaming sync.WaitGroup
-	idle     []idleSocket // the one that was parked last at the end
-	crews    map[*actor.Loop]*crew
-	lines    map[line]*actor.Loop
-	masters  masters
-	closing  bool
-	orphaned bool
-	stopped  bool
+type clientState struct {
+	*clientLoop
+	end          context.CancelFunc
+	renames      sync.WaitGroup
+	idle         []idleSocket // the one that was parked last at the end
+	participants map[*actor.Loop]*handles
+	sharing      map[shareKey]*actor.Loop
+	masters      masterWatch
+	closing      bool
+	orphaned     bool
+	stopped      bool
 }
 
 // crew are the locks that a goroutine serves, and the line that others find it
 // by. One-shot locks are not listed: theirs ends by itself.
-type crew struct {
-	line  line
+type handles struct {
+	line  shareKey
 	locks map[*lock]struct{}
 }
 
-func (c *crew) add(l *lock) {
+func (c *handles) add(l *lock) {
 	if c.locks == nil {
 		c.locks = map[*lock]struct{}{}
 	}
 	c.locks[l] = struct{}{}
 }
 
-func (k *keeper) run() {
+func (k *clientState) run() {
 	defer close(k.done)
 	timer := time.NewTimer(idleLimit)
 	defer timer.Stop()
@@ -202,8 +202,8 @@ func (k *keeper) run() {
 			armed = time.Time{}
 		}
 		now := time.Now()
-		k.tidy(now)
-		k.masters.look(now, k.hub)
+		k.expireIdle(now)
+		k.masters.look(now, k.clientLoop)
 		// One that is too early is left alone: most messages change nothing
 		// about what is due next.
 		if due := now.Add(k.next(now)); armed.IsZero() || due.Before(armed) {
@@ -212,76 +212,76 @@ func (k *keeper) run() {
 		}
 	}
 	k.end()
-	k.forget(func(*wire.Socket) bool { return true })
-	k.renaming.Wait()
+	k.closeIdle(func(*wire.Socket) bool { return true })
+	k.renames.Wait()
 }
 
 // receive takes one message.
-func (k *keeper) receive(m any) {
+func (k *clientState) receive(m any) {
 	switch m := m.(type) {
 	case takeSocket:
-		m.reply <- k.freshest()
+		m.reply <- k.newestIdle()
 	case parkSocket:
-		k.keep(idleSocket{m.socket, time.Now(), true})
-		k.leave(m.leaves)
-	case discardIdle:
-		k.forget(func(*wire.Socket) bool { return true })
-	case namedIdle:
-		k.keep(idleSocket{m.socket, time.Now(), false})
-	case enterLock:
-		m.reply <- k.enter(m)
-	case quitLock:
-		m.reply <- k.quit(m.lock)
-	case leaveLock:
-		k.leave(m.loop)
+		k.addIdle(idleSocket{m.socket, time.Now(), true})
+		k.participantEnded(m.ended)
+	case closeIdleSockets:
+		k.closeIdle(func(*wire.Socket) bool { return true })
+	case renamedIdle:
+		k.addIdle(idleSocket{m.socket, time.Now(), false})
+	case registerLock:
+		m.reply <- k.register(m)
+	case unregisterLock:
+		m.reply <- k.unregister(m.lock)
+	case participantEnded:
+		k.participantEnded(m.loop)
 	case watchMaster:
 		k.masters.add(m.moved, m.who)
 	case unwatchMaster:
 		delete(k.masters.watchers, m.moved)
 	case masterAt:
 		k.masters.found(m.addr)
-		k.forget(func(s *wire.Socket) bool { return m.addr != "" && s.RemoteAddr() != m.addr })
-	case closeHub:
+		k.closeIdle(func(s *wire.Socket) bool { return m.addr != "" && s.RemoteAddr() != m.addr })
+	case closeClient:
 		k.closing = true
-		m.reply <- slices.Collect(maps.Keys(k.crews))
-	case orphanHub:
+		m.reply <- slices.Collect(maps.Keys(k.participants))
+	case clientDropped:
 		k.orphaned = true
 	}
-	k.stopped = (k.closing || k.orphaned) && len(k.crews) == 0
+	k.stopped = (k.closing || k.orphaned) && len(k.participants) == 0
 }
 
 // enter lets a lock in, and names the goroutine that does the same already.
-func (k *keeper) enter(m enterLock) (e entry) {
+func (k *clientState) register(m registerLock) (e entry) {
 	if k.closing {
 		return e
 	}
-	if e.loop = k.lines[m.line]; e.loop == nil {
+	if e.loop = k.sharing[m.key]; e.loop == nil {
 		e.loop = m.lock.loop
-		k.crews[e.loop] = &crew{line: m.line}
-		if m.line != (line{}) {
-			k.lines[m.line] = e.loop
+		k.participants[e.loop] = &handles{line: m.key}
+		if m.key != (shareKey{}) {
+			k.sharing[m.key] = e.loop
 		}
 		if m.lock.once {
-			e.socket = k.freshest()
+			e.socket = k.newestIdle()
 		}
 	}
 	if !m.lock.once {
-		k.crews[e.loop].add(m.lock)
+		k.participants[e.loop].add(m.lock)
 	}
 	return e
 }
 
 // leave is the end of a goroutine.
-func (k *keeper) leave(loop *actor.Loop) {
-	k.disperse(loop)
-	delete(k.crews, loop)
+func (k *clientState) participantEnded(loop *actor.Loop) {
+	k.stopSharing(loop)
+	delete(k.participants, loop)
 }
 
 // quit takes a lock out of its crew. A goroutine without one is about to end,
 // and nobody finds it any more. A lock that has quit before is told the same: of
 // several that close it at once, none may take it for one among others.
-func (k *keeper) quit(l *lock) (needless bool) {
-	c := k.crews[l.loop]
+func (k *clientState) unregister(l *lock) (needless bool) {
+	c := k.participants[l.loop]
 	if c == nil {
 		return false
 	}
@@ -289,20 +289,20 @@ func (k *keeper) quit(l *lock) (needless bool) {
 	if len(c.locks) > 0 {
 		return false
 	}
-	k.disperse(l.loop)
+	k.stopSharing(l.loop)
 	return true
 }
 
 // disperse lets nobody join a goroutine any more.
-func (k *keeper) disperse(loop *actor.Loop) {
-	if c := k.crews[loop]; c != nil && k.lines[c.line] == loop {
-		delete(k.lines, c.line)
+func (k *clientState) stopSharing(loop *actor.Loop) {
+	if c := k.participants[loop]; c != nil && k.sharing[c.line] == loop {
+		delete(k.sharing, c.line)
 	}
 }
 
 // freshest takes the socket that was used last. One on which the server has
 // said anything, its end above all, is of no use.
-func (k *keeper) freshest() *wire.Socket {
+func (k *clientState) newestIdle() *wire.Socket {
 	for len(k.idle) > 0 {
 		last := len(k.idle) - 1
 		s := k.idle[last].socket
@@ -315,7 +315,7 @@ func (k *keeper) freshest() *wire.Socket {
 	return nil
 }
 
-func (k *keeper) keep(i idleSocket) {
+func (k *clientState) addIdle(i idleSocket) {
 	if len(k.idle) >= maxIdle {
 		i.socket.Close()
 		return
@@ -324,7 +324,7 @@ func (k *keeper) keep(i idleSocket) {
 }
 
 // forget closes the idle sockets that a condition holds for.
-func (k *keeper) forget(condition func(*wire.Socket) bool) {
+func (k *clientState) closeIdle(condition func(*wire.Socket) bool) {
 	k.idle = slices.DeleteFunc(k.idle, func(i idleSocket) bool {
 		gone := condition(i.socket)
 		if gone {
@@ -335,14 +335,14 @@ func (k *keeper) forget(condition func(*wire.Socket) bool) {
 }
 
 // tidy takes lock names off and closes what has been idle for long.
-func (k *keeper) tidy(now time.Time) {
+func (k *clientState) expireIdle(now time.Time) {
 	k.idle = slices.DeleteFunc(k.idle, func(i idleSocket) bool {
 		switch idle := now.Sub(i.since); {
 		case idle >= idleLimit:
 			i.socket.Close()
 			return true
 		case i.named && idle >= nameLimit:
-			k.renaming.Go(func() { rename(i.socket, k.hub) })
+			k.renames.Go(func() { rename(i.socket, k.clientLoop) })
 			return true
 		}
 		return false
@@ -350,14 +350,14 @@ func (k *keeper) tidy(now time.Time) {
 }
 
 // rename names an idle socket as one, beside the hub.
-func rename(s *wire.Socket, h *hub) {
+func rename(s *wire.Socket, h *clientLoop) {
 	if s.Write(wire.AppendHello(nil, nil, wire.IdleName)) != nil {
 		s.Close()
 		return
 	}
 	select {
 	case f := <-s.Frames():
-		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.offer(namedIdle{s}) {
+		if f.Err == nil && len(f.Frames) == 1 && f.Frames[0].Kind == wire.Map && h.offer(renamedIdle{s}) {
 			return
 		}
 	case <-h.ending.Done():
@@ -367,7 +367,7 @@ func rename(s *wire.Socket, h *hub) {
 }
 
 // next is when something is due.
-func (k *keeper) next(now time.Time) time.Duration {
+func (k *clientState) next(now time.Time) time.Duration {
 	wait := idleLimit
 	for _, i := range k.idle {
 		due := i.since.Add(idleLimit)

@@ -7,20 +7,20 @@ import (
 )
 
 // member is what a goroutine knows about one of the locks that it serves.
-type member struct {
+type lockState struct {
 	requests []*request // that wait, hold, or have not left yet, in order
 	lost     bool       // the hold that ended last
 	dropped  bool       // nobody has its handle
-	left     []chan<- struct{}
+	closers  []chan<- struct{}
 	events   chan Event
 	missed   int // of the events
 }
 
 // isClosed says whether a lock takes part no longer.
-func (l *lock) isClosed() bool { return over(l.closed) }
+func (l *lock) isClosed() bool { return isClosed(l.closed) }
 
 // over says whether a channel was closed.
-func over(c <-chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -30,68 +30,68 @@ func over(c <-chan struct{}) bool {
 }
 
 // member returns what is known about a lock.
-func (h *host) member(l *lock) *member {
-	m := h.members[l]
+func (h *participant) lockState(l *lock) *lockState {
+	m := h.locks[l]
 	if m == nil {
-		m = &member{dropped: l.once}
-		h.members[l] = m
+		m = &lockState{dropped: l.once}
+		h.locks[l] = m
 	}
 	return m
 }
 
 // ask passes an acquire on.
-func (h *host) ask(q *request, feed func(actor.Input)) {
+func (h *participant) acquire(q *request, feed func(actor.Input)) {
 	if q.lock.isClosed() {
 		q.unwatch()
 		q.result <- Result{Err: ErrClosed}
 		return
 	}
-	m := h.member(q.lock)
+	m := h.lockState(q.lock)
 	m.requests, m.lost = append(m.requests, q), false
 	feed(actor.Acquire{Call: q, Try: q.try})
 }
 
 // finish is the end of a request.
-func (h *host) finish(q *request) {
-	m := h.members[q.lock]
+func (h *participant) finish(q *request) {
+	m := h.locks[q.lock]
 	if m == nil {
 		return
 	}
 	m.requests = slices.DeleteFunc(m.requests, func(other *request) bool { return other == q })
-	h.settle(q.lock, m)
+	h.forgetIfDone(q.lock, m)
 }
 
 // drop takes the news that a lock's handle is gone.
-func (h *host) drop(l *lock) {
-	if m := h.members[l]; m != nil {
+func (h *participant) handleDropped(l *lock) {
+	if m := h.locks[l]; m != nil {
 		m.dropped = true
-		h.settle(l, m)
+		h.forgetIfDone(l, m)
 	}
 }
 
 // settle forgets a lock that wants nothing any more.
-func (h *host) settle(l *lock, m *member) {
+func (h *participant) forgetIfDone(l *lock, m *lockState) {
 	if len(m.requests) == 0 && (m.dropped || l.isClosed()) {
 		h.end(m)
-		delete(h.members, l)
+		delete(h.locks, l)
 	}
 }
 
 // end tells whoever waits for the end of a lock.
-func (h *host) end(m *member) {
+func (h *participant) end(m *lockState) {
 	if m.events != nil {
-		h.reading--
+		h.readers--
 		close(m.events)
 	}
-	for _, left := range m.left {
+	for _, left := range m.closers {
 		close(left)
 	}
-	m.events, m.left = nil, nil
+	m.events, m.closers = nil, nil
 }
 
 // state is that of one lock.
-func (h *host) state(l *lock, s actor.State) State {
-	m := h.members[l]
+func (h *participant) state(l *lock, s actor.State) State {
+	m := h.locks[l]
 	switch {
 	case m == nil:
 		return Idle
@@ -109,13 +109,13 @@ func (q *request) waits() bool { return q.hold == nil }
 func (q *request) holds() bool { return q.hold != nil && q.hold.ctx.Err() == nil }
 
 // eventsOf returns the channel of a lock's events.
-func (h *host) eventsOf(l *lock) <-chan Event {
+func (h *participant) eventsOf(l *lock) <-chan Event {
 	if l.isClosed() {
 		return endedEvents()
 	}
-	m := h.member(l)
+	m := h.lockState(l)
 	if m.events == nil {
-		h.reading++
+		h.readers++
 		m.events = make(chan Event, eventBuffer)
 	}
 	return m.events
@@ -123,12 +123,12 @@ func (h *host) eventsOf(l *lock) <-chan Event {
 
 // readers are the locks whose events are read, of those that a call concerns:
 // its own one, or all if there is no call.
-func (h *host) readers(call actor.Call) []*member {
-	if h.reading == 0 {
+func (h *participant) eventReaders(call actor.Call) []*lockState {
+	if h.readers == 0 {
 		return nil
 	}
-	var all []*member
-	for l, m := range h.members {
+	var all []*lockState
+	for l, m := range h.locks {
 		if m.events != nil && (call == nil || call.(*request).lock == l) {
 			all = append(all, m)
 		}
@@ -137,16 +137,16 @@ func (h *host) readers(call actor.Call) []*member {
 }
 
 // closeMember ends what one lock has and wants, as Close does for all.
-func (h *host) closeMember(c closeMember, feed func(actor.Input)) {
-	m := h.member(c.lock)
-	m.left = append(m.left, c.left)
+func (h *participant) closeLock(c closeLock, feed func(actor.Input)) {
+	m := h.lockState(c.lock)
+	m.closers = append(m.closers, c.left)
 	if !c.lock.isClosed() {
 		close(c.lock.closed)
 	}
 	for _, q := range slices.Clone(m.requests) {
 		feed(q.closing())
 	}
-	h.settle(c.lock, m)
+	h.forgetIfDone(c.lock, m)
 }
 
 // closing is what ends a request of a lock that was closed. A grant that nobody

@@ -11,13 +11,13 @@ import (
 const mostNamed = 3
 
 // silence is what is known about participants that do not answer.
-type silence struct {
-	mute   []actor.Connection
+type silentPeers struct {
+	conns  []actor.Connection
 	denied error // why they could not be found, or ended
 }
 
 // words tells of a number of silent participants.
-func (s silence) words(count int) string {
+func (s silentPeers) words(count int) string {
 	if count == 0 {
 		return ""
 	}
@@ -41,10 +41,10 @@ func participants(n int) string {
 
 // who names the participants. A subscriber that bears no name of one can only
 // be guessed at: it may be anybody who is subscribed to something.
-func (s silence) who() string {
+func (s silentPeers) who() string {
 	var known, others []string
-	for _, c := range s.mute {
-		switch p := participant(c); {
+	for _, c := range s.conns {
+		switch p := connHolder(c); {
 		case p.name() != "":
 			known = append(known, p.String())
 		default:

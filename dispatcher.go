@@ -11,18 +11,18 @@ import (
 const (
 	// heraldBuffer is how many events of a client wait for the observer and
 	// the logger before those that come next are dropped.
-	heraldBuffer = 1024
+	dispatchBuffer = 1024
 	// heraldReserve is room beyond it for the last words of locks that have
 	// ended: how many of their events were dropped.
-	heraldReserve = 1024
+	dispatchReserve = 1024
 	// heraldLimit bounds how long Close waits for the observer.
-	heraldLimit = time.Second
+	dispatchWait = time.Second
 )
 
 // herald tells the observer and the logger of a client what happens to its
 // locks. It has a goroutine of its own, because both may take their time. A nil
 // herald has nobody to tell.
-type herald struct {
+type dispatcher struct {
 	observer func(Event)
 	log      *slog.Logger
 	notices  chan notice
@@ -38,26 +38,28 @@ type notice struct {
 }
 
 // newHerald starts a herald if there is somebody to tell.
-func newHerald(o clientOptions, ending <-chan struct{}) *herald {
+func newDispatcher(o clientOptions, ending <-chan struct{}) *dispatcher {
 	if o.observer == nil && !o.logger.Enabled(context.Background(), slog.LevelError) {
 		return nil
 	}
-	h := &herald{o.observer, o.logger, make(chan notice, heraldBuffer+heraldReserve), ending, make(chan struct{})}
+	h := &dispatcher{o.observer, o.logger, make(chan notice, dispatchBuffer+dispatchReserve), ending, make(chan struct{})}
 	go h.run()
 	return h
 }
 
 // hears says whether anybody wants to know of what has this level.
-func (h *herald) hears(level slog.Level) bool {
+func (h *dispatcher) wants(level slog.Level) bool {
 	return h != nil && (h.observer != nil || h.log.Enabled(context.Background(), level))
 }
 
 // offer hands a notice over without waiting, and returns false when there is no
 // room for it.
-func (h *herald) offer(n notice) bool { return len(h.notices) < heraldBuffer && h.offerLast(n) }
+func (h *dispatcher) offer(n notice) bool {
+	return len(h.notices) < dispatchBuffer && h.offerReserved(n)
+}
 
 // offerLast is offer into the reserve.
-func (h *herald) offerLast(n notice) bool {
+func (h *dispatcher) offerReserved(n notice) bool {
 	select {
 	case h.notices <- n:
 		return true
@@ -68,17 +70,17 @@ func (h *herald) offerLast(n notice) bool {
 
 // wait waits until everything has been told, for a while: an observer may
 // block, and may be the one who closes the client.
-func (h *herald) wait() {
+func (h *dispatcher) wait() {
 	if h == nil {
 		return
 	}
 	select {
 	case <-h.done:
-	case <-time.After(heraldLimit):
+	case <-time.After(dispatchWait):
 	}
 }
 
-func (h *herald) run() {
+func (h *dispatcher) run() {
 	over := false
 	defer func() {
 		if over {
@@ -95,7 +97,7 @@ func (h *herald) run() {
 }
 
 // next returns false when all has been told.
-func (h *herald) next() (notice, bool) {
+func (h *dispatcher) next() (notice, bool) {
 	select {
 	case n := <-h.notices:
 		return n, true
@@ -109,7 +111,7 @@ func (h *herald) next() (notice, bool) {
 	}
 }
 
-func (h *herald) observe(e Event) {
+func (h *dispatcher) observe(e Event) {
 	if h.observer == nil {
 		return
 	}
@@ -123,7 +125,7 @@ func (h *herald) observe(e Event) {
 
 // record logs an event, as of when it happened. A handler that panics has
 // nobody who could be told.
-func (h *herald) record(n notice) {
+func (h *dispatcher) record(n notice) {
 	defer func() { _ = recover() }()
 	ctx := context.Background()
 	if !h.log.Enabled(ctx, n.level) {

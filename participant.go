@@ -13,23 +13,23 @@ import (
 
 // host is what a goroutine knows about the locks that it serves, and their
 // callers. Only that goroutine touches it.
-type host struct {
-	hub         *hub
-	herald      *herald
-	log         *slog.Logger
-	loop        *actor.Loop
-	spare       *wire.Socket // idle, to begin with
-	left        bool         // the hub knows that it ends
-	name, label string
-	behind      string // what becomes of a release that is not confirmed
+type participant struct {
+	loop            *clientLoop
+	dispatcher      *dispatcher
+	log             *slog.Logger
+	actor           *actor.Loop
+	firstSocket     *wire.Socket // idle, to begin with
+	reportedEnd     bool         // the hub knows that it ends
+	name, label     string
+	unconfirmedNote string // what becomes of a release that is not confirmed
 
-	health  time.Duration
-	maxWait time.Duration
-	members map[*lock]*member
-	holder  *lock      // of the grant that came last
-	loss    *LostError // of the hold that ended last
-	reading int        // members whose events are read
-	missed  int        // by the herald
+	health     time.Duration
+	maxWait    time.Duration
+	locks      map[*lock]*lockState
+	lastHolder *lock      // of the grant that came last
+	loss       *LostError // of the hold that ended last
+	readers    int        // members whose events are read
+	missed     int        // by the herald
 }
 
 // request is one acquire, from the call to the end of its hold. It is the call
@@ -41,7 +41,7 @@ type request struct {
 	// stop ends the watch over the context of an acquire whose result is
 	// received later; nil if there is none.
 	stop func() bool
-	hold *tenure // of the goroutine, from the grant on
+	hold *holdState // of the goroutine, from the grant on
 }
 
 func (q *request) unwatch() {
@@ -62,62 +62,66 @@ type (
 	}
 	// closeMember closes a lock whose goroutine serves others as well. When it
 	// has left the server, left is closed.
-	closeMember struct {
+	closeLock struct {
 		lock *lock
 		left chan<- struct{}
 	}
 	// dropMember says that a lock's handle is gone.
-	dropMember struct{ lock *lock }
+	lockDropped struct{ lock *lock }
 )
 
-func (h *host) Handle(m any, s actor.State, feed func(actor.Input)) {
+func (h *participant) Handle(m any, s actor.State, feed func(actor.Input)) {
 	switch m := m.(type) {
 	case *request:
-		h.ask(m, feed)
+		h.acquire(m, feed)
 	case askState:
 		m.reply <- h.state(m.lock, s)
 	case askEvents:
 		m.reply <- h.eventsOf(m.lock)
-	case closeMember:
-		h.closeMember(m, feed)
-	case dropMember:
-		h.drop(m.lock)
+	case closeLock:
+		h.closeLock(m, feed)
+	case lockDropped:
+		h.handleDropped(m.lock)
 	}
 }
 
-func (h *host) Idle() *wire.Socket {
-	if s := h.spare; s != nil {
-		h.spare = nil
+func (h *participant) Idle() *wire.Socket {
+	if s := h.firstSocket; s != nil {
+		h.firstSocket = nil
 		return s
 	}
-	return h.hub.take()
+	return h.loop.take()
 }
 
-func (h *host) DiscardIdle() { h.hub.discard() }
+func (h *participant) DiscardIdle() { h.loop.closeIdle() }
 
-func (h *host) Dial(ctx context.Context) (*wire.Socket, error) { return h.hub.endpoint.socket(ctx) }
+func (h *participant) Dial(ctx context.Context) (*wire.Socket, error) {
+	return h.loop.endpoint.socket(ctx)
+}
 
 // Park tells the hub of the end at the same time, unless there is something to
 // tell the herald then.
-func (h *host) Park(s *wire.Socket, last bool) {
-	h.left = last && h.missed == 0
-	if !h.left {
-		h.hub.park(s, nil)
+func (h *participant) Park(s *wire.Socket, last bool) {
+	h.reportedEnd = last && h.missed == 0
+	if !h.reportedEnd {
+		h.loop.park(s, nil)
 		return
 	}
-	h.hub.park(s, h.loop)
+	h.loop.park(s, h.actor)
 }
 
-func (h *host) Watch(addr string, moved chan<- error) { h.hub.watch(watcher{addr, h.health}, moved) }
+func (h *participant) Watch(addr string, moved chan<- error) {
+	h.loop.watch(watcher{addr, h.health}, moved)
+}
 
-func (h *host) Unwatch(moved chan<- error) { h.hub.unwatch(moved) }
+func (h *participant) Unwatch(moved chan<- error) { h.loop.unwatch(moved) }
 
-func (h *host) Perform(e actor.Effect) actor.Input {
+func (h *participant) Perform(e actor.Effect) actor.Input {
 	switch e := e.(type) {
 	case actor.Grant:
 		q := e.Call.(*request)
-		q.hold = newTenure(h.loop, h.name, e, q)
-		h.holder = q.lock
+		q.hold = newHoldState(h.actor, h.name, e, q)
+		h.lastHolder = q.lock
 		q.result <- Result{Hold: newHold(q.hold, h.log)}
 	case actor.Refuse:
 		h.refuse(e)
@@ -132,7 +136,7 @@ func (h *host) Perform(e actor.Effect) actor.Input {
 	case actor.Released:
 		h.released(e)
 	case actor.OwnedAnswer:
-		e.Call.(*inquiry).reply <- owned{e.Owned, public(e.Err)}
+		e.Call.(*ownedCall).reply <- ownedAnswer{e.Owned, publicError(e.Err)}
 	case actor.Notify:
 		h.notify(e)
 	}
@@ -140,12 +144,12 @@ func (h *host) Perform(e actor.Effect) actor.Input {
 }
 
 // refuse answers an acquire with an error. Its grant may have been taken back.
-func (h *host) refuse(e actor.Refuse) {
+func (h *participant) refuse(e actor.Refuse) {
 	q := e.Call.(*request)
 	q.unwatch()
 	err := ErrClosed
 	if !q.lock.isClosed() {
-		err = worded(h.name, h.maxWait, seenFrom(e.Refusal, q.lock == h.holder))
+		err = acquireError(h.name, h.maxWait, seenFrom(e.Refusal, q.lock == h.lastHolder))
 	}
 	h.finish(q)
 	q.result <- Result{Err: err}
@@ -164,23 +168,23 @@ func seenFrom(r actor.Refusal, own bool) actor.Refusal {
 }
 
 // endHold ends what a holder has: its context, and Lost on a loss.
-func (h *host) endHold(e actor.End) {
+func (h *participant) endHold(e actor.End) {
 	q := e.Hold.(*request)
 	t := q.hold
 	if e.Loss == nil {
 		t.end(ErrReleased)
 		return
 	}
-	h.member(q.lock).lost = true
+	h.lockState(q.lock).lost = true
 	if !q.lock.isClosed() {
 		h.finish(q) // one that was closed has yet to leave
 	}
-	h.loss = &LostError{Name: h.name, HolderID: t.id, At: time.Now(), cause: outside(public(e.Loss))}
+	h.loss = &LostError{Name: h.name, HolderID: t.id, At: time.Now(), cause: notContextError(publicError(e.Loss))}
 	t.end(h.loss)
 	h.tellLost(t)
 }
 
-func (h *host) released(e actor.Released) {
+func (h *participant) released(e actor.Released) {
 	q := e.Hold.(*request)
 	h.finish(q)
 	if t := q.hold; context.Cause(t.ctx) == ErrReleased {
@@ -190,25 +194,25 @@ func (h *host) released(e actor.Released) {
 }
 
 // unconfirmed words the error of a release that the server did not confirm.
-func (h *host) unconfirmed(t *tenure, err error) error {
+func (h *participant) unconfirmed(t *holdState, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, actor.ErrNotOwned):
 		return &LostError{Name: h.name, HolderID: t.id, At: time.Now(), cause: err}
 	default:
-		return fmt.Errorf("tether: release of %q not confirmed, %s: %w", h.name, h.behind, public(err))
+		return fmt.Errorf("tether: release of %q not confirmed, %s: %w", h.name, h.unconfirmedNote, publicError(err))
 	}
 }
 
 // observed says whether events have any listener.
-func (h *host) observed() bool { return h.reading > 0 || h.herald != nil }
+func (h *participant) observed() bool { return h.readers > 0 || h.dispatcher != nil }
 
 // notify passes an event of the machine on to whoever wants to know.
-func (h *host) notify(e actor.Notify) {
+func (h *participant) notify(e actor.Notify) {
 	level := severity(e.Event)
-	told := h.herald.hears(level)
-	readers := h.readers(e.Call)
+	told := h.dispatcher.wants(level)
+	readers := h.eventReaders(e.Call)
 	if len(readers) == 0 && !told {
 		return
 	}
@@ -223,30 +227,30 @@ func (h *host) notify(e actor.Notify) {
 
 // tell hands an event to the client's herald. What finds no room is counted,
 // and the count goes first when there is room again.
-func (h *host) tell(e Event, level slog.Level) {
-	if h.missed > 0 && h.herald.offer(h.missing()) {
+func (h *participant) tell(e Event, level slog.Level) {
+	if h.missed > 0 && h.dispatcher.offer(h.missing()) {
 		h.missed = 0
 	}
-	if h.missed > 0 || !h.herald.offer(notice{e, level, h.label}) {
+	if h.missed > 0 || !h.dispatcher.offer(notice{e, level, h.label}) {
 		h.missed++
 	}
 }
 
-func (h *host) missing() notice {
+func (h *participant) missing() notice {
 	return notice{DroppedEvent{EventInfo{h.name, time.Now()}, h.missed}, slog.LevelWarn, h.label}
 }
 
-func (h *host) Ended() {
-	for _, b := range h.members {
+func (h *participant) Ended() {
+	for _, b := range h.locks {
 		h.end(b)
 	}
 	if h.missed > 0 {
-		h.herald.offerLast(h.missing())
+		h.dispatcher.offerReserved(h.missing())
 	}
-	if h.spare != nil {
-		h.hub.park(h.spare, nil)
+	if h.firstSocket != nil {
+		h.loop.park(h.firstSocket, nil)
 	}
-	if !h.left {
-		h.hub.leave(h.loop)
+	if !h.reportedEnd {
+		h.loop.participantEnded(h.actor)
 	}
 }
