@@ -224,10 +224,10 @@ func TestObserverMayCallAnything(t *testing.T) {
 	})
 }
 
-// heralds says whether a goroutine tells an observer or a logger.
-func heralds() bool {
+// dispatching says whether a goroutine tells an observer or a logger.
+func dispatching() bool {
 	stacks := make([]byte, 1<<20)
-	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("created by github.com/tetherlock/tether.newHerald"))
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("created by github.com/tetherlock/tether.newDispatcher"))
 }
 
 func TestObserverEndsWithADroppedClient(t *testing.T) {
@@ -238,12 +238,12 @@ func TestObserverEndsWithADroppedClient(t *testing.T) {
 		func() {
 			h, err := tether.New(rdb, tether.WithObserver(func(e tether.Event) { seen <- e })).Acquire(t.Context(), "l")
 			require.NoError(t, err)
-			require.True(t, heralds())
+			require.True(t, dispatching())
 			require.NoError(t, h.Release(t.Context()))
 		}()
 		s.until(t, func() bool {
 			runtime.GC()
-			return !heralds()
+			return !dispatching()
 		})
 		require.Len(t, seen, 3)
 	})
@@ -251,7 +251,7 @@ func TestObserverEndsWithADroppedClient(t *testing.T) {
 
 func TestNobodyToTellNeedsNoGoroutine(t *testing.T) {
 	c := dialless(t)
-	require.False(t, heralds())
+	require.False(t, dispatching())
 	require.NoError(t, c.Close())
 	rdb := redis.NewClient(&redis.Options{})
 	defer func() { require.NoError(t, rdb.Close()) }()
@@ -260,9 +260,9 @@ func TestNobodyToTellNeedsNoGoroutine(t *testing.T) {
 		true:  tether.WithLogger(slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))),
 	} {
 		c := tether.New(rdb, opt)
-		require.Equal(t, want, heralds())
+		require.Equal(t, want, dispatching())
 		require.NoError(t, c.Close())
-		server{}.until(t, func() bool { return !heralds() })
+		server{}.until(t, func() bool { return !dispatching() })
 	}
 }
 
