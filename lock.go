@@ -185,23 +185,17 @@ func (l *Lock) Close() error {
 	if l.loop == nil {
 		return nil
 	}
-	if l.client.unregister(l.lock) {
-		l.loop.Send(actor.Close{})
-		<-l.loop.Done()
-		return nil
-	}
 	left := make(chan struct{})
-	if l.loop.Send(closeLock{l.lock, left}) {
-		<-left
+	if l.loop.Send(closeLock{l.lock, l.client.unregister(l.lock), left}) {
+		select {
+		case <-left:
+		case <-l.loop.Done(): // it was the last one
+		}
 	}
 	return nil
 }
 
-// drop is for a lock whose handle is gone.
+// handleDropped is for a lock whose handle is gone.
 func (l *lock) handleDropped() {
-	if l.client.unregister(l) {
-		l.loop.Send(actor.Unreferenced{})
-		return
-	}
-	l.loop.Send(lockDropped{l})
+	l.loop.Send(lockDropped{l, l.client.unregister(l)})
 }

@@ -61,11 +61,15 @@ func (h *participant) finish(q *request) {
 	h.forgetIfDone(q.lock, m)
 }
 
-// drop takes the news that a lock's handle is gone.
-func (h *participant) handleDropped(l *lock) {
-	if m := h.locks[l]; m != nil {
+// handleDropped notes that a lock's handle is gone. What it holds or waits for
+// goes on.
+func (h *participant) handleDropped(d lockDropped, feed func(actor.Input)) {
+	if m := h.locks[d.lock]; m != nil {
 		m.dropped = true
-		h.forgetIfDone(l, m)
+		h.forgetIfDone(d.lock, m)
+	}
+	if d.last {
+		feed(actor.Unreferenced{})
 	}
 }
 
@@ -136,17 +140,38 @@ func (h *participant) eventReaders(call actor.Call) []*lockState {
 	return all
 }
 
-// closeMember ends what one lock has and wants, as Close does for all.
+// closeLock ends what one lock holds and waits for, and with the last one the
+// participant. The participant goes on while it serves another Lock: the handle of
+// that one may have been collected with its hold in use.
 func (h *participant) closeLock(c closeLock, feed func(actor.Input)) {
+	if c.last && !h.servesOthers(c.lock) {
+		feed(actor.Close{})
+		return
+	}
 	m := h.lockState(c.lock)
 	m.closers = append(m.closers, c.left)
-	if !c.lock.isClosed() {
+	if !isClosed(c.lock.closed) {
 		close(c.lock.closed)
 	}
 	for _, q := range slices.Clone(m.requests) {
 		feed(q.closing())
 	}
 	h.forgetIfDone(c.lock, m)
+	if c.last {
+		feed(actor.Unreferenced{})
+	}
+}
+
+// servesOthers says whether a Lock holds or waits that is neither l nor closed. It
+// does not ask whether that one's handle is known to be gone: the news may still be
+// on its way.
+func (h *participant) servesOthers(l *lock) bool {
+	for other, m := range h.locks {
+		if other != l && !other.isClosed() && len(m.requests) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // closing is what ends a request of a lock that was closed. A grant that nobody

@@ -60,14 +60,18 @@ type (
 		lock  *lock
 		reply chan<- (<-chan Event)
 	}
-	// closeMember closes a lock whose goroutine serves others as well. When it
-	// has left the server, left is closed.
+	// closeLock closes a lock. When it has left the server, left is closed. Last
+	// says that no other Lock of the participant has a handle.
 	closeLock struct {
 		lock *lock
+		last bool
 		left chan<- struct{}
 	}
-	// dropMember says that a lock's handle is gone.
-	lockDropped struct{ lock *lock }
+	// lockDropped says that a lock's handle is gone. Last is as in closeLock.
+	lockDropped struct {
+		lock *lock
+		last bool
+	}
 )
 
 func (h *participant) Handle(m any, s actor.State, feed func(actor.Input)) {
@@ -81,7 +85,7 @@ func (h *participant) Handle(m any, s actor.State, feed func(actor.Input)) {
 	case closeLock:
 		h.closeLock(m, feed)
 	case lockDropped:
-		h.handleDropped(m.lock)
+		h.handleDropped(m, feed)
 	}
 }
 
