@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tetherlock/tether/actor"
+	"github.com/tetherlock/tether/internal/clientloop"
+	"github.com/tetherlock/tether/internal/endpoint"
 	"github.com/tetherlock/tether/wire"
 )
 
@@ -18,12 +20,15 @@ type Client struct{ *core }
 
 // core is a client without its handle, so that the handle can be collected.
 type core struct {
-	rdb        redis.UniversalClient
-	loop       *clientLoop
-	dispatcher *dispatcher
-	log        *slog.Logger
-	err        error // there are no presence locks, and why
+	rdb      redis.UniversalClient
+	loop     *clientLoop
+	reporter *reporter
+	log      *slog.Logger
+	err      error // there are no presence locks, and why
 }
+
+// clientLoop finds Locks by their name and options.
+type clientLoop = clientloop.Loop[shareKey, *lock]
 
 // New returns a client for the server that rdb talks to. It connects to
 // nothing yet and panics if rdb is nil.
@@ -46,12 +51,12 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 		opt(&o)
 	}
 	c := &core{rdb: rdb, log: o.logger}
-	e, err := newEndpoint(rdb, o.dialer)
-	c.err = err
-	c.loop = newClientLoop(e)
-	c.dispatcher = newDispatcher(o, c.loop.done)
+	e, err := endpoint.New(rdb, o.dialer)
+	c.err = publicError(err)
+	c.loop = clientloop.New[shareKey, *lock](e)
+	c.reporter = newReporter(o, c.loop.Done())
 	client := &Client{c}
-	whenDropped(client, func(h *clientLoop) { h.send(clientDropped{}) }, c.loop)
+	whenDropped(client, (*clientLoop).Drop, c.loop)
 	return client
 }
 
@@ -67,7 +72,12 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 // [*ConfigError] from every call.
 func (c *Client) Lock(name string, opts ...LockOption) *Lock {
 	defer runtime.KeepAlive(c)
-	return newLock(c.open(name, options(opts), false))
+	o := options(opts)
+	l := c.presence(name, o, false)
+	if l.err == nil {
+		c.register(l, o.shareKey(name, false))
+	}
+	return newLock(l)
 }
 
 // newLock gives a lock its handle.
@@ -79,74 +89,61 @@ func newLock(l *lock) *Lock {
 	return handle
 }
 
-// open starts the goroutine of a presence lock.
-func (c *core) open(name string, o lockOptions, once bool) *lock {
+// presence returns a presence lock whose goroutine has yet to be started.
+func (c *core) presence(name string, o lockOptions, once bool) *lock {
 	if err := o.validate(name); err != nil || c.err != nil {
 		return &lock{name: name, err: cmp.Or(c.err, err)}
 	}
 	h := c.newParticipant(name, o)
-	l := c.handle(name, o, once)
+	l := c.handle(name, o)
 	l.loop = actor.NewLoop(actor.Config{
 		Channel:     name,
 		Waiters:     wire.WaitersChannel(name),
 		WakeChannel: func(id string) string { return wire.WakeChannel(name, id) },
-		Response:    func() string { return wire.ResponseChannel(name, newID()) },
+		Response:    func() string { return wire.ResponseChannel(name, endpoint.NewID()) },
 		Jitter:      rand.Float64,
 		Shared:      o.shared,
 		Fenced:      o.fenced,
-		DB:          c.loop.endpoint.db,
+		DB:          c.loop.Endpoint.DB,
 		Label:       o.label,
 		Health:      o.health,
 		SelfCheck:   o.selfCheck,
 		Unavailable: o.unavailable,
 		Poll:        o.poll,
 		MaxWait:     o.maxWait,
-		Reply:       c.loop.endpoint.replyLimit,
-		Renewable:   c.loop.endpoint.login.renewable(),
+		Reply:       c.loop.Endpoint.ReplyLimit,
+		Renewable:   c.loop.Endpoint.RenewableLogin(),
 		Observed:    h.observed,
 		Once:        once,
 	}, h)
 	h.actor = l.loop
-	if s := c.register(l, o.shareKey(name, once)); s != nil {
-		h.firstSocket = s
-	}
 	return l
 }
 
-// handle is a lock that has no goroutine yet.
-func (c *core) handle(name string, o lockOptions, once bool) *lock {
-	l := &lock{name: name, once: once, client: c.loop, onLost: o.onLost}
-	if !once {
-		l.closed = make(chan struct{})
-	}
-	return l
+func (c *core) handle(name string, o lockOptions) *lock {
+	return &lock{name: name, client: c.loop, onLost: o.onLost}
 }
 
 func (c *core) newParticipant(name string, o lockOptions) *participant {
 	return &participant{
-		loop: c.loop, dispatcher: c.dispatcher, log: c.log, name: name, label: o.label,
+		client: c.loop, reporter: c.reporter, log: c.log, name: name, label: o.label,
 		unconfirmedNote: "the connection was closed",
 		health:          o.health, maxWait: o.maxWait, locks: map[*lock]*lockState{},
 	}
 }
 
-// enter has a lock closed with the client. A lock joins the line of another one
-// that does the same: behind each other they cost the server nothing, and on
-// their own they would ask each other about the lock all the time. A one-shot lock
-// gets an idle socket, if there is one.
-func (c *core) register(l *lock, where shareKey) *wire.Socket {
-	entry := c.loop.register(l, where)
-	switch {
-	case entry.loop == nil:
+// register has a Lock closed with the client, and starts its participant unless
+// another Lock with the same key has one.
+func (c *core) register(l *lock, key shareKey) {
+	l.closed = make(chan struct{})
+	switch loop := c.loop.Register(key, l, l.loop); loop {
+	case nil:
 		l.loop, l.err = nil, ErrClosed
-	case entry.loop != l.loop:
-		l.loop = entry.loop
-	case l.once:
-		l.startsOnAcquire = true
+	case l.loop:
+		loop.Start(nil, nil)
 	default:
-		l.loop.Start(nil)
+		l.loop = loop
 	}
-	return entry.socket
 }
 
 // Close ends all locks of the client, as [Lock.Close] does, and closes the
@@ -158,15 +155,9 @@ func (c *core) register(l *lock, where shareKey) *wire.Socket {
 // one because it has called Close itself, is told the rest when it returns.
 func (c *Client) Close() error {
 	defer runtime.KeepAlive(c)
-	reply := make(chan []*actor.Loop, 1)
-	if !c.loop.send(closeClient{reply}) {
-		return nil
+	if c.loop.Close() && c.reporter != nil {
+		c.reporter.Wait()
 	}
-	for _, loop := range <-reply {
-		loop.Send(actor.Close{})
-	}
-	<-c.loop.done
-	c.dispatcher.wait()
 	return nil
 }
 
@@ -197,16 +188,4 @@ func (c *Client) Do(ctx context.Context, name string, fn func(context.Context, *
 func (c *Client) TryDo(ctx context.Context, name string, fn func(context.Context, *Hold) error, opts ...LockOption) error {
 	defer runtime.KeepAlive(c)
 	return do(ctx, fn, func() (*Hold, error) { return c.acquire(ctx, name, opts, true) })
-}
-
-// acquire takes a lock that lasts as long as its holds. The one that stands in
-// line for the same lock may end just then.
-func (c *core) acquire(ctx context.Context, name string, opts []LockOption, try bool) (*Hold, error) {
-	o := options(opts)
-	for {
-		h, err := c.open(name, o, true).acquire(ctx, try)
-		if err != errEnded {
-			return h, err
-		}
-	}
 }

@@ -21,7 +21,7 @@ var (
 	// the cause of a loss by Close.
 	ErrClosed = actor.ErrClosed
 	// ErrMasterChanged is the cause of a loss: Sentinel has moved the master.
-	ErrMasterChanged = errors.New("tether: the master has changed")
+	ErrMasterChanged = actor.ErrMasterChanged
 	// ErrNotMaster is found in errors about a node that is no master, or no
 	// longer one: as the cause of a loss after a demotion, for example.
 	ErrNotMaster = errors.New("tether: not a master")

@@ -1,15 +1,14 @@
 package tether
 
 import (
+	"context"
 	"math/rand/v2"
 	"runtime"
-	"time"
 
 	"github.com/tetherlock/tether/actor"
+	"github.com/tetherlock/tether/internal/endpoint"
+	"github.com/tetherlock/tether/internal/leasekey"
 )
-
-// leaseCommandLimit bounds one command of a lease, with the client's retries.
-const leaseCommandLimit = 10 * time.Second
 
 // Lease returns a lock that is a key with an expiry, renewed for as long as it
 // is held. It is for places where a presence lock cannot be: behind a proxy that
@@ -61,20 +60,33 @@ func (c *Client) Lease(name string, opts ...LockOption) *Lock {
 	}
 	h := c.newParticipant(name, o)
 	h.unconfirmedNote = "the key goes by itself after its TTL"
-	keys := &leaseKeys{participant: h, rdb: c.rdb, ttl: o.ttl, limit: min(o.ttl, leaseCommandLimit), channel: leaseChannel(name)}
-	if o.fenced {
-		keys.fence = leaseFence(name)
-	}
-	l := c.handle(name, o, false)
+	l := c.handle(name, o)
 	l.loop = actor.NewLeaseLoop(actor.LeaseConfig{
-		ID:      newID,
+		ID:      endpoint.NewID,
 		Jitter:  rand.Float64,
 		TTL:     o.ttl,
 		Renew:   o.renew,
 		Poll:    o.poll,
 		MaxWait: o.maxWait,
-	}, keys)
+	}, leaseEnvironment{h, leasekey.New(c.rdb, name, o.ttl, o.fenced)})
 	h.actor = l.loop
 	c.register(l, shareKey{})
 	return newLock(l)
+}
+
+// leaseEnvironment is the environment of a lease.
+type leaseEnvironment struct {
+	*participant
+	key *leasekey.Key
+}
+
+// Run runs a command. The client's time-outs must not look like the end of a
+// caller's context.
+func (e leaseEnvironment) Run(ctx context.Context, command actor.Run) (actor.LeaseReply, error) {
+	reply, err := e.key.Run(ctx, command)
+	return reply, notContextError(err)
+}
+
+func (e leaseEnvironment) Listen(released chan<- struct{}) (stop func()) {
+	return e.key.Listen(released)
 }

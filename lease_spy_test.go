@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tetherlock/tether"
+	"github.com/tetherlock/tether/internal/leasekey"
 )
 
 // leaseKey says what the tests look for where a lease's name is "l".
@@ -80,11 +80,15 @@ func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+var leaseScripts = map[string]string{
+	leasekey.Take.Hash(): "take", leasekey.Renew.Hash(): "renew", leasekey.Check.Hash(): "check", leasekey.Drop.Hash(): "drop",
+}
+
 // scriptOf names the script that a command runs, "" for none. The text is sent
 // once, when the server does not know it yet, and is not counted again.
 func scriptOf(cmd redis.Cmder) string {
 	if hash, ok := cmd.Args()[1%len(cmd.Args())].(string); ok && cmd.Name() == "evalsha" {
-		return tether.LeaseScripts[hash]
+		return leaseScripts[hash]
 	}
 	return ""
 }

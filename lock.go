@@ -36,14 +36,14 @@ type Lock struct{ *lock }
 
 // lock is a Lock without its handle, so that the handle can be collected.
 type lock struct {
-	name            string
-	once            bool // its goroutine ends with its last hold
-	client          *clientLoop
-	loop            *actor.Loop
-	startsOnAcquire bool // its goroutine starts with its first acquire
-	onLost          func(*Hold)
-	closed          chan struct{} // by the goroutine, when it takes nothing from the lock any more
-	err             error         // of every call
+	name   string
+	client *clientLoop
+	loop   *actor.Loop
+	onLost func(*Hold)
+	// closed is closed by the participant, which takes no acquire of the lock
+	// from then on. It is nil for a one-shot call.
+	closed chan struct{}
+	err    error // of every call
 }
 
 // Result is the outcome of [Lock.AcquireAsync]: a hold or an error.
@@ -85,41 +85,51 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) {
 
 func (l *lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	q := &request{lock: l, try: try, result: make(chan Result, 1)}
-	if err := l.ask(ctx, q); err != nil {
+	if err := l.send(ctx, q); err != nil {
 		return nil, err
 	}
+	return l.await(ctx, q)
+}
+
+// await waits for the result of an acquire.
+func (l *lock) await(ctx context.Context, q *request) (*Hold, error) {
 	select {
 	case r := <-q.result:
 		return r.Hold, r.Err
 	case <-ctx.Done():
+		return l.cancel(ctx, q)
 	}
+}
+
+// cancel ends an acquire whose context has ended. A grant of the same moment is
+// given back, as if it had come too late.
+func (l *lock) cancel(ctx context.Context, q *request) (*Hold, error) {
 	l.loop.Send(actor.Cancel{Call: q, Cause: contextError(ctx)})
 	r := <-q.result
 	if r.Hold == nil {
 		return nil, r.Err
 	}
-	// Granted in the same moment: given back, as if it had come too late.
 	_ = r.Hold.Release(ctx) // ctx has ended: this does not wait
 	return nil, fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
 }
 
-// ask hands an acquire to the lock's goroutine. There is no I/O for a context
-// that has ended, nor for wrong options.
-func (l *lock) ask(ctx context.Context, q *request) error {
+// refused is why an acquire has no I/O: wrong options, or a context that has ended.
+func (l *lock) refused(ctx context.Context) error {
 	switch {
 	case l.err != nil:
 		return l.err
 	case ctx.Err() != nil:
-		if l.startsOnAcquire {
-			l.loop.Start(actor.Unreferenced{})
-		}
 		return fmt.Errorf("tether: acquire %q: %w", l.name, contextError(ctx))
-	case l.startsOnAcquire:
-		l.loop.Start(q)
-	case !l.loop.Send(q):
-		if l.once {
-			return errEnded
-		}
+	}
+	return nil
+}
+
+// send hands an acquire to the lock's goroutine.
+func (l *lock) send(ctx context.Context, q *request) error {
+	if err := l.refused(ctx); err != nil {
+		return err
+	}
+	if !l.loop.Send(q) {
 		return ErrClosed
 	}
 	return nil
@@ -145,7 +155,7 @@ func (l *Lock) AcquireAsync(ctx context.Context) <-chan Result {
 		<-asked // a cancel in front of its acquire would be lost
 		loop.Send(actor.Cancel{Call: q, Cause: contextError(ctx)})
 	})
-	if err := l.ask(ctx, q); err != nil {
+	if err := l.send(ctx, q); err != nil {
 		q.stop()
 		q.result <- Result{Err: err}
 	}
@@ -186,7 +196,7 @@ func (l *Lock) Close() error {
 		return nil
 	}
 	left := make(chan struct{})
-	if l.loop.Send(closeLock{l.lock, l.client.unregister(l.lock), left}) {
+	if l.loop.Send(closeLock{l.lock, l.client.Unregister(l.loop, l.lock), left}) {
 		select {
 		case <-left:
 		case <-l.loop.Done(): // it was the last one
@@ -197,5 +207,5 @@ func (l *Lock) Close() error {
 
 // handleDropped is for a lock whose handle is gone.
 func (l *lock) handleDropped() {
-	l.loop.Send(lockDropped{l, l.client.unregister(l)})
+	l.loop.Send(lockDropped{l, l.client.Unregister(l.loop, l)})
 }

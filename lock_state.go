@@ -33,7 +33,7 @@ func isClosed(c <-chan struct{}) bool {
 func (h *participant) lockState(l *lock) *lockState {
 	m := h.locks[l]
 	if m == nil {
-		m = &lockState{dropped: l.once}
+		m = &lockState{dropped: l.closed == nil}
 		h.locks[l] = m
 	}
 	return m

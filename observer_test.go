@@ -227,7 +227,7 @@ func TestObserverMayCallAnything(t *testing.T) {
 // dispatching says whether a goroutine tells an observer or a logger.
 func dispatching() bool {
 	stacks := make([]byte, 1<<20)
-	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("created by github.com/tetherlock/tether.newDispatcher"))
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("created by github.com/tetherlock/tether/internal/dispatch.New"))
 }
 
 func TestObserverEndsWithADroppedClient(t *testing.T) {

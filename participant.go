@@ -11,15 +11,14 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// host is what a goroutine knows about the locks that it serves, and their
-// callers. Only that goroutine touches it.
+// participant is the environment of one participant's goroutine: the Locks that it
+// serves, and their callers. It belongs to that goroutine.
 type participant struct {
-	loop            *clientLoop
-	dispatcher      *dispatcher
+	client          *clientLoop
+	reporter        *reporter
 	log             *slog.Logger
 	actor           *actor.Loop
-	firstSocket     *wire.Socket // idle, to begin with
-	reportedEnd     bool         // the hub knows that it ends
+	reportedEnd     bool // the client's loop knows that it ends
 	name, label     string
 	unconfirmedNote string // what becomes of a release that is not confirmed
 
@@ -28,8 +27,8 @@ type participant struct {
 	locks      map[*lock]*lockState
 	lastHolder *lock      // of the grant that came last
 	loss       *LostError // of the hold that ended last
-	readers    int        // members whose events are read
-	missed     int        // by the herald
+	readers    int        // Locks whose events are read
+	missed     int        // events that the reporter had no room for
 }
 
 // request is one acquire, from the call to the end of its hold. It is the call
@@ -50,7 +49,7 @@ func (q *request) unwatch() {
 	}
 }
 
-// Messages to the host itself, besides requests.
+// Messages to a participant, besides requests.
 type (
 	askState struct {
 		lock  *lock
@@ -89,36 +88,28 @@ func (h *participant) Handle(m any, s actor.State, feed func(actor.Input)) {
 	}
 }
 
-func (h *participant) Idle() *wire.Socket {
-	if s := h.firstSocket; s != nil {
-		h.firstSocket = nil
-		return s
-	}
-	return h.loop.take()
-}
+func (h *participant) Idle() *wire.Socket { return h.client.Take() }
 
-func (h *participant) DiscardIdle() { h.loop.closeIdle() }
+func (h *participant) DiscardIdle() { h.client.CloseIdle() }
 
 func (h *participant) Dial(ctx context.Context) (*wire.Socket, error) {
-	return h.loop.endpoint.socket(ctx)
+	return h.client.Endpoint.Socket(ctx)
 }
 
-// Park tells the hub of the end at the same time, unless there is something to
-// tell the herald then.
+// Park tells of the end in the same message, unless the reporter is to be told
+// something at the end.
 func (h *participant) Park(s *wire.Socket, last bool) {
 	h.reportedEnd = last && h.missed == 0
 	if !h.reportedEnd {
-		h.loop.park(s, nil)
+		h.client.Put(s, nil)
 		return
 	}
-	h.loop.park(s, h.actor)
+	h.client.Put(s, h.actor)
 }
 
-func (h *participant) Watch(addr string, moved chan<- error) {
-	h.loop.watch(watcher{addr, h.health}, moved)
-}
+func (h *participant) Watch(addr string, moved chan<- error) { h.client.Watch(addr, h.health, moved) }
 
-func (h *participant) Unwatch(moved chan<- error) { h.loop.unwatch(moved) }
+func (h *participant) Unwatch(moved chan<- error) { h.client.Unwatch(moved) }
 
 func (h *participant) Perform(e actor.Effect) actor.Input {
 	switch e := e.(type) {
@@ -210,12 +201,12 @@ func (h *participant) unconfirmed(t *holdState, err error) error {
 }
 
 // observed says whether events have any listener.
-func (h *participant) observed() bool { return h.readers > 0 || h.dispatcher != nil }
+func (h *participant) observed() bool { return h.readers > 0 || h.reporter != nil }
 
 // notify passes an event of the machine on to whoever wants to know.
 func (h *participant) notify(e actor.Notify) {
 	level := severity(e.Event)
-	told := h.dispatcher.wants(level)
+	told := h.reporter.wants(level)
 	readers := h.eventReaders(e.Call)
 	if len(readers) == 0 && !told {
 		return
@@ -229,19 +220,19 @@ func (h *participant) notify(e actor.Notify) {
 	}
 }
 
-// tell hands an event to the client's herald. What finds no room is counted,
-// and the count goes first when there is room again.
+// tell gives an event to the reporter. Without room it is counted, and the count
+// goes first when there is room again.
 func (h *participant) tell(e Event, level slog.Level) {
-	if h.missed > 0 && h.dispatcher.offer(h.missing()) {
+	if h.missed > 0 && h.reporter.Offer(h.missing()) {
 		h.missed = 0
 	}
-	if h.missed > 0 || !h.dispatcher.offer(notice{e, level, h.label}) {
+	if h.missed > 0 || !h.reporter.Offer(report{e, level, h.label}) {
 		h.missed++
 	}
 }
 
-func (h *participant) missing() notice {
-	return notice{DroppedEvent{EventInfo{h.name, time.Now()}, h.missed}, slog.LevelWarn, h.label}
+func (h *participant) missing() report {
+	return report{DroppedEvent{EventInfo{h.name, time.Now()}, h.missed}, slog.LevelWarn, h.label}
 }
 
 func (h *participant) Ended() {
@@ -249,12 +240,9 @@ func (h *participant) Ended() {
 		h.end(b)
 	}
 	if h.missed > 0 {
-		h.dispatcher.offerReserved(h.missing())
-	}
-	if h.firstSocket != nil {
-		h.loop.park(h.firstSocket, nil)
+		h.reporter.OfferReserved(h.missing())
 	}
 	if !h.reportedEnd {
-		h.loop.participantEnded(h.actor)
+		h.client.Ended(h.actor)
 	}
 }

@@ -9,6 +9,10 @@ import (
 // ErrClosed ends what was under way when a lock was closed.
 var ErrClosed = errors.New("tether: closed")
 
+// ErrMasterChanged ends a hold whose connection does not lead to the master any
+// more.
+var ErrMasterChanged = errors.New("tether: the master has changed")
+
 // Kind says how a lock reacts to a [Fault].
 type Kind uint8
 

@@ -75,10 +75,11 @@ func NewLeaseLoop(cfg LeaseConfig, host LeaseEnvironment) *Loop {
 	return l
 }
 
-// Start starts the goroutine. It takes a message first, unless that is nil.
-func (l *Loop) Start(first any) {
+// Start starts the goroutine. It takes the message first, unless that is nil. Its
+// first connection is the idle socket, unless that is nil.
+func (l *Loop) Start(first any, idle *wire.Socket) {
 	r := l.runner
-	l.runner = nil
+	l.runner, r.idle = nil, idle
 	go r.run(first)
 }
 
@@ -136,6 +137,7 @@ type runner struct {
 	// Of a presence lock.
 	cfg      Config
 	presence PresenceEnvironment
+	idle     *wire.Socket // to begin with
 	socket   *wire.Socket
 	route    router
 	channels channels
@@ -167,6 +169,7 @@ type runner struct {
 func (r *runner) run(first any) {
 	defer close(r.done)
 	defer r.env.Ended()
+	defer r.returnIdle()
 	defer r.timer.Stop()
 	defer r.listen(false)
 	defer r.abandonDial()
@@ -394,7 +397,7 @@ func (r *runner) park(last bool) {
 func (r *runner) startDial(d Dial) {
 	if d.Fresh {
 		r.presence.DiscardIdle()
-	} else if s := r.presence.Idle(); s != nil {
+	} else if s := r.takeIdle(); s != nil {
 		r.attach(d.Dial, s)
 		return
 	}
@@ -412,6 +415,22 @@ func (r *runner) startDial(d Dial) {
 			}
 		}
 	}()
+}
+
+func (r *runner) takeIdle() *wire.Socket {
+	if s := r.idle; s != nil {
+		r.idle = nil
+		return s
+	}
+	return r.presence.Idle()
+}
+
+// returnIdle returns the socket that the lock began with, if it ended before it
+// needed one.
+func (r *runner) returnIdle() {
+	if r.idle != nil {
+		r.presence.Park(r.idle, false)
+	}
 }
 
 func (r *runner) abandonDial() {

@@ -90,7 +90,7 @@ func (w *world) start() *Loop {
 		Response: func() string { return "R" }, Jitter: func() float64 { return 0.5 },
 		Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
 	}, w)
-	l.Start(nil)
+	l.Start(nil, nil)
 	return l
 }
 

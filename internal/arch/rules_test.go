@@ -49,7 +49,8 @@ func TestRules(t *testing.T) {
 		{"the loop imports the root", "actor/loop.go", own(""), []string{
 			"actor/loop*.go may not import github.com/tetherlock/tether",
 		}},
-		{"the root imports all below", "lock.go", `import ("` + module + `/actor"; "` + module + `/wire"; "github.com/redis/go-redis/v9/auth"; "github.com/google/uuid")`, nil},
+		{"the root imports all below", "lock.go", `import ("` + module + `/actor"; "` + module + `/wire"; "github.com/redis/go-redis/v9/auth"; "` + module + `/internal/clientloop")`, nil},
+		{"the root imports no part of the client loop", "lock.go", `import "` + module + `/internal/pool"`, []string{". may not import " + module + "/internal/pool"}},
 		{"the root imports tethertest", "lock.go", own("tethertest"), []string{
 			". may not import github.com/tetherlock/tether/tethertest",
 		}},

@@ -1,4 +1,4 @@
-package tether
+package leasekey
 
 import (
 	"strconv"
@@ -19,12 +19,12 @@ func beside(name, what string) string {
 	}
 }
 
-// leaseChannel is where releases of a lease are told. It is not the channel of
+// releaseChannel is where releases of a lease are told. It is not the channel of
 // the presence lock of that name, whose participants take no such message.
-func leaseChannel(name string) string { return beside(name, "released") }
+func releaseChannel(name string) string { return beside(name, "released") }
 
-// leaseFence is the counter of a lease's tokens.
-func leaseFence(name string) string { return beside(name, "fence") }
+// fenceKey is the counter of a lease's tokens.
+func fenceKey(name string) string { return beside(name, "fence") }
 
 // slot is where a cluster keeps a key that has no part in braces.
 func slot(key string) uint16 {

@@ -1,4 +1,7 @@
-package tether
+// Package leasekey is the key of a lease in Redis, reached through the caller's own
+// client: its scripts, what belongs to it, and the channel on which releases are
+// told.
+package leasekey
 
 import (
 	"context"
@@ -15,25 +18,36 @@ import (
 	"github.com/tetherlock/tether/actor"
 )
 
-// leaseKeys is the key of one lease, reached through the user's own client.
-type leaseKeys struct {
-	*participant
+// commandLimit bounds one command, with the client's retries.
+const commandLimit = 10 * time.Second
+
+// Key is the key of one lease.
+type Key struct {
 	rdb     redis.UniversalClient
+	name    string
 	ttl     time.Duration
-	limit   time.Duration // of one command
-	fence   string        // the key of the tokens' counter, empty for none
-	channel string        // where releases are told
+	fence   string // the key of the tokens' counter, empty for none
+	channel string // where releases are told
+}
+
+// New returns the key of a lease. Fenced draws a token with each grant.
+func New(rdb redis.UniversalClient, name string, ttl time.Duration, fenced bool) *Key {
+	k := &Key{rdb: rdb, name: name, ttl: ttl, channel: releaseChannel(name)}
+	if fenced {
+		k.fence = fenceKey(name)
+	}
+	return k
 }
 
 // The scripts of a lease. The first key is the lease's, its value the holder
 // id. The key, its value, and what is compared are those of redis-py's Lock.
 var (
-	// takeLease sets the key if nobody has, or the holder itself has: its
+	// Take sets the key if nobody has, or the holder itself has: its
 	// reply to an earlier command may have been lost. With a second key it
 	// draws a fencing token there: the counter plus one, or the server's clock
 	// in microseconds if that is more, so that tokens grow even if the
 	// counter is lost.
-	takeLease = redis.NewScript(`local holder = redis.call('GET', KEYS[1])
+	Take = redis.NewScript(`local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
 	return {0, holder, redis.call('PTTL', KEYS[1])}
 end
@@ -49,16 +63,16 @@ end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return {1, token, 0}`)
 
-	renewLease = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+	Renew = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then
 	return 0
 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
 
-	checkLease = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and 1 or 0`)
+	Check = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and 1 or 0`)
 
-	// dropLease tells those that wait, where there is pub/sub. Who has none
+	// Drop tells those that wait, where there is pub/sub. Who has none
 	// looks by itself.
-	dropLease = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+	Drop = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then
 	return 0
 end
 redis.call('DEL', KEYS[1])
@@ -68,8 +82,8 @@ return 1`)
 
 // Run runs a command. The client retries it within the limit; one that is on
 // the network already takes as long as the client's own time-outs let it.
-func (k *leaseKeys) Run(ctx context.Context, e actor.Run) (actor.LeaseReply, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.limit)
+func (k *Key) Run(ctx context.Context, e actor.Run) (actor.LeaseReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(k.ttl, commandLimit))
 	defer cancel()
 	keys := []string{k.name}
 	var reply actor.LeaseReply
@@ -78,23 +92,23 @@ func (k *leaseKeys) Run(ctx context.Context, e actor.Run) (actor.LeaseReply, err
 	case actor.TakeKey:
 		reply, err = k.take(ctx, keys, e.ID)
 	case actor.RenewKey:
-		reply.OK, err = renewLease.Run(ctx, k.rdb, keys, e.ID, k.ttl.Milliseconds()).Bool()
+		reply.OK, err = Renew.Run(ctx, k.rdb, keys, e.ID, k.ttl.Milliseconds()).Bool()
 	case actor.CheckKey:
-		reply.OK, err = checkLease.Run(ctx, k.rdb, keys, e.ID).Bool()
+		reply.OK, err = Check.Run(ctx, k.rdb, keys, e.ID).Bool()
 	case actor.DropKey:
-		reply.OK, err = dropLease.Run(ctx, k.rdb, keys, e.ID, k.channel).Bool()
+		reply.OK, err = Drop.Run(ctx, k.rdb, keys, e.ID, k.channel).Bool()
 	}
 	if e.Op != actor.TakeKey && redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return actor.LeaseReply{}, nil // somebody has put something else there
 	}
-	return reply, leaseFault(err)
+	return reply, fault(err)
 }
 
-func (k *leaseKeys) take(ctx context.Context, keys []string, id string) (reply actor.LeaseReply, err error) {
+func (k *Key) take(ctx context.Context, keys []string, id string) (reply actor.LeaseReply, err error) {
 	if k.fence != "" {
 		keys = append(keys, k.fence)
 	}
-	said, err := takeLease.Run(ctx, k.rdb, keys, id, k.ttl.Milliseconds()).Slice()
+	said, err := Take.Run(ctx, k.rdb, keys, id, k.ttl.Milliseconds()).Slice()
 	if err != nil {
 		return reply, err
 	}
@@ -128,16 +142,16 @@ func printable(value string) string {
 	return value + cut
 }
 
-// leaseFault tells an error of the server from one of the connection, which
+// fault tells an error of the server from one of the connection, which
 // passes. A slot that moves through a cluster passes too. A closed client does
 // not.
-func leaseFault(err error) error {
+func fault(err error) error {
 	said, ok := errors.AsType[redis.Error](err)
 	switch {
 	case errors.Is(err, redis.ErrClosed):
 		return &actor.Fault{Kind: actor.Rejected, Err: err}
 	case !ok:
-		return notContextError(err)
+		return err
 	case redis.HasErrorPrefix(err, "MOVED"), redis.HasErrorPrefix(err, "ASK"):
 		return &actor.Fault{Kind: actor.Transient, Command: scripted, Message: said.Error()}
 	}

@@ -1,4 +1,4 @@
-package tether
+package leasekey
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 const hearAgain = 3 * time.Second
 
 // Hear listens for releases, as far as there is pub/sub.
-func (k *leaseKeys) Listen(nudged chan<- struct{}) (stop func()) {
+func (k *Key) Listen(nudged chan<- struct{}) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		for ctx.Err() == nil {
@@ -28,7 +28,7 @@ func (k *leaseKeys) Listen(nudged chan<- struct{}) (stop func()) {
 
 // hear listens until the connection or the context ends. That the subscription
 // stands is news as well: the key may have been given back before.
-func (k *leaseKeys) hear(ctx context.Context, nudged chan<- struct{}) {
+func (k *Key) hear(ctx context.Context, nudged chan<- struct{}) {
 	sub := k.subscribe(ctx)
 	if sub == nil {
 		return
@@ -47,7 +47,7 @@ func (k *leaseKeys) hear(ctx context.Context, nudged chan<- struct{}) {
 }
 
 // subscribe returns nil where a ring has no shard left: it panics then.
-func (k *leaseKeys) subscribe(ctx context.Context) (sub *redis.PubSub) {
+func (k *Key) subscribe(ctx context.Context) (sub *redis.PubSub) {
 	defer func() { _ = recover() }()
 	return k.rdb.Subscribe(ctx, k.channel)
 }
