@@ -66,10 +66,9 @@ func New(rdb redis.UniversalClient, opts ...Option) *Client {
 // A Lock is meant to be kept and used again; for names that vary per request
 // there are [Client.Acquire], [Client.TryAcquire] and [Client.Do]. Two Locks
 // of one name exclude each other like two machines. Those of one client with the
-// same options, [OnLost] aside, stand in one line: a release hands the lock to
-// the next of them without asking the server, as long as nobody else is known to
-// wait, and to the server they are one participant. Wrong options show as a
-// [*ConfigError] from every call.
+// same options, [OnLost] aside, share a local queue and one connection: a release
+// hands the lock to the next of them without asking the server, unless somebody
+// else is known to wait. With wrong options every call returns a [*ConfigError].
 func (c *Client) Lock(name string, opts ...LockOption) *Lock {
 	defer runtime.KeepAlive(c)
 	o := options(opts)
@@ -163,7 +162,7 @@ func (c *Client) Close() error {
 
 // Acquire waits for a lock until ctx ends, like [Lock.Acquire]. Nothing of it
 // is left behind when the hold ends. Calls of one client for the same name, with
-// the same options, stand in one line.
+// the same options, share a local queue.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...LockOption) (*Hold, error) {
 	defer runtime.KeepAlive(c)
 	return c.acquire(ctx, name, opts, false)

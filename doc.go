@@ -66,13 +66,13 @@
 // The queue is a hint, and nothing is stored: when a holder crashes, its queue
 // is gone. So every waiter also looks at the lock now and then, about every 100
 // milliseconds if it is alone (see [WithPollInterval]) and less often the more
-// there are, and after a crash whoever looks first gets the lock. Waiters of
+// there are, and after a crash the first to look gets the lock. Waiters of
 // portalocker only look.
 //
 // A writer that waits for readers keeps new readers out. Readers that wait
 // behind each other are woken together.
 //
-// Somebody who is subscribed and does not answer keeps waiters waiting for the
+// A subscriber that does not answer keeps waiters waiting for the
 // unavailable time-out, 1 second by default (see [WithUnavailableTimeout]). Then
 // its connection is ended, if it is a participant of this lock and the Redis
 // user may run CLIENT LIST and CLIENT KILL.
@@ -97,7 +97,7 @@
 // of one name exclude each other like two machines.
 //
 // Each [Lock] is one goroutine, and each connection has one that reads it.
-// Neither ever waits for a caller: an event that nobody reads is dropped and
+// Neither waits for a caller: an event that is not read is dropped and
 // counted, and the lock goes on answering its peers.
 //
 // # Guarantees
@@ -105,7 +105,7 @@
 // A lock is granted only if, at one instant, its holder was the only subscriber
 // of the channel, or everybody else subscribed at that instant has answered and
 // nobody claimed the lock. The same stream of replies proves that the server is
-// a master. Whoever does not answer is never taken for absent.
+// a master. A participant that does not answer is never taken for absent.
 //
 //   - When the holder's process ends, however it ends, the lock is free as
 //     soon as the server learns that its connection has, which on a machine

@@ -96,7 +96,7 @@ func (e *waitError) Error() string {
 
 func (e *waitError) Unwrap() []error { return present(e.err, e.trouble) }
 
-// present leaves out what is nil.
+// present returns the errors that are not nil.
 func present(errs ...error) []error {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
@@ -166,7 +166,7 @@ func (e *PermissionError) Error() string {
 	return fmt.Sprintf("tether: no permission for %s: %s", e.Command, e.Message)
 }
 
-// public words an error of the lock's machine for users.
+// publicError turns a fault of the lock's machine into an exported error type.
 func publicError(err error) error {
 	f, ok := errors.AsType[*actor.Fault](err)
 	if !ok {
@@ -189,7 +189,8 @@ func publicError(err error) error {
 	return err
 }
 
-// worded turns a refusal into the error that an acquire returns.
+// acquireError turns a refusal of the machine into the error that an acquire
+// returns.
 func acquireError(name string, maxWait time.Duration, r actor.Refusal) error {
 	cause, trouble := publicError(r.Cause), notContextError(publicError(r.LastErr))
 	quiet := silentPeers{r.SilentConns, publicError(r.ReapErr)}
@@ -216,16 +217,16 @@ func acquireError(name string, maxWait time.Duration, r actor.Refusal) error {
 	return &waitError{name, quiet.words(r.Silent), trouble, cause}
 }
 
-// errUndecided ends a try on a lock that others have tried to get all the time.
-// It is contention like any other for whoever tries again.
+// errUndecided ends a try that met other contenders until its time was over. To the
+// caller it is contention: another try may succeed.
 var errUndecided = errors.New("others want it too, and none of them has it yet")
 
-// waited ends an acquire with [WithMaxWait]. No context has ended, so it is no
-// context's error.
+// waited is the error of an acquire that [WithMaxWait] has ended. It does not match
+// a context's error, because no context has ended.
 func waited(d time.Duration) error { return fmt.Errorf("waited for %v", d) }
 
-// outside keeps an error of the network from being taken for the end of the
-// caller's context: the time-outs of package net say that they are one.
+// notContextError keeps a network time-out from matching the caller's context:
+// time-outs of package net match context.DeadlineExceeded.
 func notContextError(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return notContext{err}

@@ -13,7 +13,7 @@ type Event interface {
 	info() EventInfo
 }
 
-// EventInfo is what all events tell.
+// EventInfo is what all events have.
 type EventInfo struct {
 	// Name is the lock.
 	Name string
@@ -114,7 +114,7 @@ type (
 		Err error
 	}
 
-	// DroppedEvent stands for events that nobody took in time.
+	// DroppedEvent stands for events that were not read in time.
 	DroppedEvent struct {
 		EventInfo
 		// Count is how many were dropped before this one, and since the last
@@ -140,16 +140,16 @@ func (DroppedEvent) event()       {}
 // dropped.
 const eventBuffer = 64
 
-// endedEvents are those of a lock that has ended.
+// endedEvents is the channel of events of a lock that has ended.
 func endedEvents() <-chan Event {
 	ended := make(chan Event)
 	close(ended)
 	return ended
 }
 
-// translate gives an event of the machine its public form.
-func (h *participant) translate(e actor.Event) Event {
-	base := EventInfo{Name: h.name, At: time.Now()}
+// translate turns an event of the machine into an exported one.
+func (p *participant) translate(e actor.Event) Event {
+	base := EventInfo{Name: p.name, At: time.Now()}
 	switch e := e.(type) {
 	case actor.Attempting:
 		return AttemptEvent{base}
@@ -170,34 +170,34 @@ func (h *participant) translate(e actor.Event) Event {
 	case actor.Checked:
 		return HealthEvent{base, e.RoundTrip, publicError(e.Err)}
 	case actor.Lost:
-		return LostEvent{base, h.loss}
+		return LostEvent{base, p.loss}
 	case actor.GaveBack:
 		return ReleasedEvent{base, e.ID, publicError(e.Err)}
 	}
 	return nil
 }
 
-// emit gives an event to the reader. It never waits: a reader that is late
-// loses the oldest events, and is told how many.
-func (m *lockState) emit(e Event) {
-	if m.missed > 0 && len(m.events) <= eventBuffer-2 {
-		m.push(DroppedEvent{EventInfo{e.info().Name, time.Now()}, m.missed})
-		m.missed = 0
+// emit gives an event to the reader of Events. It never waits: a late reader loses the
+// oldest events, and a [DroppedEvent] says how many.
+func (s *lockState) emit(e Event) {
+	if s.missed > 0 && len(s.events) <= eventBuffer-2 {
+		s.push(DroppedEvent{EventInfo{e.info().Name, time.Now()}, s.missed})
+		s.missed = 0
 	}
-	m.push(e)
+	s.push(e)
 }
 
-// push makes room and sends. Nobody else sends, so there is room then.
-func (m *lockState) push(e Event) {
+// push makes room and sends. There is room then, as no other goroutine sends.
+func (s *lockState) push(e Event) {
 	for {
 		select {
-		case m.events <- e:
+		case s.events <- e:
 			return
 		default:
 		}
 		select {
-		case <-m.events:
-			m.missed++
+		case <-s.events:
+			s.missed++
 		default:
 		}
 	}

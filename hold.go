@@ -14,8 +14,8 @@ import (
 // safe for concurrent use.
 type Hold struct{ *holdState }
 
-// tenure is what a hold and its lock's goroutine share. All that changes does
-// so once, and before the channel or context that tells is closed.
+// holdState is what a hold and its lock's goroutine share. What changes in it
+// changes once, before the channel or context that tells of it is closed.
 type holdState struct {
 	loop     *actor.Loop
 	call     *request
@@ -58,7 +58,8 @@ func newHold(t *holdState, log *slog.Logger) *Hold {
 	return h
 }
 
-// handle is the Hold that the program has, or one like it if it has dropped it.
+// publicHold is the Hold that the program has. When it has dropped that one, it is
+// another one of the same grant.
 func (t *holdState) publicHold() *Hold {
 	if h := t.hold.Value(); h != nil {
 		return h
@@ -66,7 +67,7 @@ func (t *holdState) publicHold() *Hold {
 	return &Hold{t}
 }
 
-// end is called once, by the lock's goroutine.
+// end ends the hold. The lock's goroutine calls it once.
 func (t *holdState) end(cause error) {
 	t.call.unwatch()
 	t.cancel(cause)
@@ -111,7 +112,7 @@ func (h *Hold) ID() string { return h.id }
 // without it. Tokens grow in the order of the grants.
 func (h *Hold) Token() int64 { return h.token }
 
-// inquiry is one call of Owned on its way.
+// ownedCall is one call of Owned that waits for its answer.
 type ownedCall struct{ reply chan ownedAnswer }
 
 type ownedAnswer struct {
@@ -167,14 +168,14 @@ func (h *Hold) ReleaseAsync() <-chan error {
 	return result
 }
 
-// begin begins to give the hold back, if it has not ended yet. It returns true
-// when the lock's goroutine ends it next.
+// beginRelease asks the lock's goroutine to release, unless the hold has ended. It
+// returns true when the goroutine ends the hold next.
 func (t *holdState) beginRelease() bool {
 	return t.ctx.Err() == nil && t.loop.Send(actor.Release{Hold: t.call})
 }
 
-// wait waits for the end of a release, however it began. Where nobody waits,
-// the connection is closed.
+// waitReleased waits for the end of a release. When ctx ends first, the connection
+// is closed, which releases as well.
 func (t *holdState) waitReleased(ctx context.Context) error {
 	select {
 	case <-t.finished:

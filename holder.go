@@ -9,7 +9,7 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// Holder is a participant of a lock: whoever holds it, or is about to.
+// Holder is a participant of a lock: it holds the lock, or is about to.
 type Holder struct {
 	// ID is the holder id, 32 hexadecimal digits; legacy-<n> for a peer that
 	// does not tell one, and empty for such a one that does not answer. Of a
@@ -74,5 +74,5 @@ func holders(records []protocol.Record) []Holder {
 	return list
 }
 
-// participant is what a connection alone tells about one.
+// connHolder is what is known of a participant by its connection alone.
 func connHolder(c actor.Connection) Holder { return Holder{ID: c.ID, Legacy: c.Legacy, Addr: c.Addr} }

@@ -26,8 +26,8 @@ const (
 	keyStack      = "stack"
 )
 
-// severity is the level that an event is logged at, known before any work is
-// done for it.
+// severity is the level that an event is logged at. It comes from the machine's event,
+// so that one which is not logged costs no translation.
 func severity(e actor.Event) slog.Level {
 	switch e := e.(type) {
 	case actor.Reaped, actor.ReapDenied, actor.Lost:
@@ -40,8 +40,8 @@ func severity(e actor.Event) slog.Level {
 	return slog.LevelDebug
 }
 
-// described puts an event into words for the log. Attributes that have nothing
-// to tell are zero.
+// described is the message and the attributes of an event in the log. Attributes
+// without a value are zero.
 func described(e Event) (message string, attrs []slog.Attr) {
 	switch e := e.(type) {
 	case AttemptEvent:

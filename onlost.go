@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// tellLost calls what the program wants to be called at a loss. Close is what
-// the program itself has done, and no loss that it must be told of.
-func (h *participant) tellLost(t *holdState) {
+// tellLost calls OnLost. It does not for a Close, which the program has called
+// itself.
+func (p *participant) tellLost(t *holdState) {
 	fn := t.call.lock.onLost
 	if fn == nil || errors.Is(context.Cause(t.ctx), ErrClosed) {
 		return
 	}
-	go callLost(fn, t.publicHold(), h.log)
+	go callLost(fn, t.publicHold(), p.log)
 }
 
 func callLost(fn func(*Hold), h *Hold, log *slog.Logger) {
@@ -26,8 +26,8 @@ func callLost(fn func(*Hold), h *Hold, log *slog.Logger) {
 	fn(h)
 }
 
-// interrupted is how a program ends that cannot interrupt itself, as one does
-// that does not handle the signal.
+// interrupted is the exit code of a program that cannot interrupt itself. It is that
+// of a program that does not handle the signal.
 const interrupted = 2
 
 // Interrupt is a ready function for [OnLost]: it sends [os.Interrupt] to the

@@ -237,8 +237,9 @@ func options(opts []LockOption) lockOptions {
 	return o
 }
 
-// line tells which locks of a client can stand in one line: those of the same
-// name with the same options. The zero value stands for none.
+// shareKey tells which Locks of a client share a local queue, and with it one
+// participant: those of the same name and the same options. The zero value stands
+// for none.
 type shareKey struct {
 	name                                          string
 	once, shared, fenced                          bool
@@ -246,7 +247,7 @@ type shareKey struct {
 	health, selfCheck, unavailable, poll, maxWait time.Duration
 }
 
-// line is that of a presence lock. Who is called at a loss makes no difference.
+// shareKey is the key of a presence lock. OnLost is left out: it concerns one Lock.
 func (o *lockOptions) shareKey(name string, once bool) shareKey {
 	return shareKey{name, once, o.shared, o.fenced, o.label, o.health, o.selfCheck, o.unavailable, o.poll, o.maxWait}
 }

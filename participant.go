@@ -31,8 +31,8 @@ type participant struct {
 	missed     int        // events that the reporter had no room for
 }
 
-// request is one acquire, from the call to the end of its hold. It is the call
-// that the machine knows, and at last the message that asks for it.
+// request is one acquire, from the call to the end of its hold. To the machine it
+// is a [actor.Call]. It is also the message that asks for the acquire.
 type request struct {
 	lock   *lock
 	try    bool
@@ -40,7 +40,7 @@ type request struct {
 	// stop ends the watch over the context of an acquire whose result is
 	// received later; nil if there is none.
 	stop func() bool
-	hold *holdState // of the goroutine, from the grant on
+	hold *holdState // from the grant on
 }
 
 func (q *request) unwatch() {
@@ -73,53 +73,53 @@ type (
 	}
 )
 
-func (h *participant) Handle(m any, s actor.State, feed func(actor.Input)) {
+func (p *participant) Handle(m any, s actor.State, feed func(actor.Input)) {
 	switch m := m.(type) {
 	case *request:
-		h.acquire(m, feed)
+		p.acquire(m, feed)
 	case askState:
-		m.reply <- h.state(m.lock, s)
+		m.reply <- p.state(m.lock, s)
 	case askEvents:
-		m.reply <- h.eventsOf(m.lock)
+		m.reply <- p.eventsOf(m.lock)
 	case closeLock:
-		h.closeLock(m, feed)
+		p.closeLock(m, feed)
 	case lockDropped:
-		h.handleDropped(m, feed)
+		p.handleDropped(m, feed)
 	}
 }
 
-func (h *participant) Idle() *wire.Socket { return h.client.Take() }
+func (p *participant) Idle() *wire.Socket { return p.client.Take() }
 
-func (h *participant) DiscardIdle() { h.client.CloseIdle() }
+func (p *participant) DiscardIdle() { p.client.CloseIdle() }
 
-func (h *participant) Dial(ctx context.Context) (*wire.Socket, error) {
-	return h.client.Endpoint.Socket(ctx)
+func (p *participant) Dial(ctx context.Context) (*wire.Socket, error) {
+	return p.client.Endpoint.Socket(ctx)
 }
 
 // Park tells of the end in the same message, unless the reporter is to be told
 // something at the end.
-func (h *participant) Park(s *wire.Socket, last bool) {
-	h.reportedEnd = last && h.missed == 0
-	if !h.reportedEnd {
-		h.client.Put(s, nil)
+func (p *participant) Park(s *wire.Socket, last bool) {
+	p.reportedEnd = last && p.missed == 0
+	if !p.reportedEnd {
+		p.client.Put(s, nil)
 		return
 	}
-	h.client.Put(s, h.actor)
+	p.client.Put(s, p.actor)
 }
 
-func (h *participant) Watch(addr string, moved chan<- error) { h.client.Watch(addr, h.health, moved) }
+func (p *participant) Watch(addr string, moved chan<- error) { p.client.Watch(addr, p.health, moved) }
 
-func (h *participant) Unwatch(moved chan<- error) { h.client.Unwatch(moved) }
+func (p *participant) Unwatch(moved chan<- error) { p.client.Unwatch(moved) }
 
-func (h *participant) Perform(e actor.Effect) actor.Input {
+func (p *participant) Perform(e actor.Effect) actor.Input {
 	switch e := e.(type) {
 	case actor.Grant:
 		q := e.Call.(*request)
-		q.hold = newHoldState(h.actor, h.name, e, q)
-		h.lastHolder = q.lock
-		q.result <- Result{Hold: newHold(q.hold, h.log)}
+		q.hold = newHoldState(p.actor, p.name, e, q)
+		p.lastHolder = q.lock
+		q.result <- Result{Hold: newHold(q.hold, p.log)}
 	case actor.Refuse:
-		h.refuse(e)
+		p.refuse(e)
 	case actor.Reclaim:
 		select {
 		case <-e.Call.(*request).result:
@@ -127,31 +127,31 @@ func (h *participant) Perform(e actor.Effect) actor.Input {
 		default: // received: the hold is its receiver's
 		}
 	case actor.End:
-		h.endHold(e)
+		p.endHold(e)
 	case actor.Released:
-		h.released(e)
+		p.released(e)
 	case actor.OwnedAnswer:
 		e.Call.(*ownedCall).reply <- ownedAnswer{e.Owned, publicError(e.Err)}
 	case actor.Notify:
-		h.notify(e)
+		p.notify(e)
 	}
 	return nil
 }
 
 // refuse answers an acquire with an error. Its grant may have been taken back.
-func (h *participant) refuse(e actor.Refuse) {
+func (p *participant) refuse(e actor.Refuse) {
 	q := e.Call.(*request)
 	q.unwatch()
 	err := ErrClosed
 	if !q.lock.isClosed() {
-		err = acquireError(h.name, h.maxWait, seenFrom(e.Refusal, q.lock == h.lastHolder))
+		err = acquireError(p.name, p.maxWait, seenFrom(e.Refusal, q.lock == p.lastHolder))
 	}
-	h.finish(q)
+	p.finish(q)
 	q.result <- Result{Err: err}
 }
 
-// seenFrom tells a refusal by a hold of the own goroutine as the asking lock
-// sees it: as its own hold, or as another's.
+// seenFrom words a refusal by a hold of this participant for the Lock that was
+// refused: as its own hold, or as that of another Lock.
 func seenFrom(r actor.Refusal, own bool) actor.Refusal {
 	switch {
 	case r.OwnHold && own:
@@ -162,87 +162,87 @@ func seenFrom(r actor.Refusal, own bool) actor.Refusal {
 	return r
 }
 
-// endHold ends what a holder has: its context, and Lost on a loss.
-func (h *participant) endHold(e actor.End) {
+// endHold ends the context of a hold, and closes Lost after a loss.
+func (p *participant) endHold(e actor.End) {
 	q := e.Hold.(*request)
 	t := q.hold
 	if e.Loss == nil {
 		t.end(ErrReleased)
 		return
 	}
-	h.lockState(q.lock).lost = true
+	p.lockState(q.lock).lost = true
 	if !q.lock.isClosed() {
-		h.finish(q) // one that was closed has yet to leave
+		p.finish(q) // one that was closed has yet to leave
 	}
-	h.loss = &LostError{Name: h.name, HolderID: t.id, At: time.Now(), cause: notContextError(publicError(e.Loss))}
-	t.end(h.loss)
-	h.tellLost(t)
+	p.loss = &LostError{Name: p.name, HolderID: t.id, At: time.Now(), cause: notContextError(publicError(e.Loss))}
+	t.end(p.loss)
+	p.tellLost(t)
 }
 
-func (h *participant) released(e actor.Released) {
+func (p *participant) released(e actor.Released) {
 	q := e.Hold.(*request)
-	h.finish(q)
+	p.finish(q)
 	if t := q.hold; context.Cause(t.ctx) == ErrReleased {
-		t.result = h.unconfirmed(t, e.Err)
+		t.result = p.unconfirmed(t, e.Err)
 		close(t.finished)
 	}
 }
 
-// unconfirmed words the error of a release that the server did not confirm.
-func (h *participant) unconfirmed(t *holdState, err error) error {
+// unconfirmed is the error of a release that the server did not confirm.
+func (p *participant) unconfirmed(t *holdState, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, actor.ErrNotOwned):
-		return &LostError{Name: h.name, HolderID: t.id, At: time.Now(), cause: err}
+		return &LostError{Name: p.name, HolderID: t.id, At: time.Now(), cause: err}
 	default:
-		return fmt.Errorf("tether: release of %q not confirmed, %s: %w", h.name, h.unconfirmedNote, publicError(err))
+		return fmt.Errorf("tether: release of %q not confirmed, %s: %w", p.name, p.unconfirmedNote, publicError(err))
 	}
 }
 
-// observed says whether events have any listener.
-func (h *participant) observed() bool { return h.readers > 0 || h.reporter != nil }
+// observed says whether anything takes events.
+func (p *participant) observed() bool { return p.readers > 0 || p.reporter != nil }
 
-// notify passes an event of the machine on to whoever wants to know.
-func (h *participant) notify(e actor.Notify) {
+// notify passes an event of the machine to the readers of Events and the reporter.
+func (p *participant) notify(e actor.Notify) {
 	level := severity(e.Event)
-	told := h.reporter.wants(level)
-	readers := h.eventReaders(e.Call)
+	told := p.reporter.wants(level)
+	readers := p.eventReaders(e.Call)
 	if len(readers) == 0 && !told {
 		return
 	}
-	event := h.translate(e.Event)
+	event := p.translate(e.Event)
 	for _, b := range readers {
 		b.emit(event)
 	}
 	if told {
-		h.tell(event, level)
+		p.tell(event, level)
 	}
 }
 
 // tell gives an event to the reporter. Without room it is counted, and the count
 // goes first when there is room again.
-func (h *participant) tell(e Event, level slog.Level) {
-	if h.missed > 0 && h.reporter.Offer(h.missing()) {
-		h.missed = 0
+func (p *participant) tell(e Event, level slog.Level) {
+	if p.missed > 0 && p.reporter.Offer(p.missing()) {
+		p.missed = 0
 	}
-	if h.missed > 0 || !h.reporter.Offer(report{e, level, h.label}) {
-		h.missed++
+	if p.missed > 0 || !p.reporter.Offer(report{e, level, p.label}) {
+		p.missed++
 	}
 }
 
-func (h *participant) missing() report {
-	return report{DroppedEvent{EventInfo{h.name, time.Now()}, h.missed}, slog.LevelWarn, h.label}
+func (p *participant) missing() report {
+	return report{DroppedEvent{EventInfo{p.name, time.Now()}, p.missed}, slog.LevelWarn, p.label}
 }
 
-func (h *participant) Ended() {
-	for _, b := range h.locks {
-		h.end(b)
+func (p *participant) Ended() {
+	for _, b := range p.locks {
+		p.end(b)
 	}
-	if h.missed > 0 {
-		h.reporter.OfferReserved(h.missing())
+	if p.missed > 0 {
+		p.reporter.OfferReserved(p.missing())
 	}
-	if !h.reportedEnd {
-		h.client.Ended(h.actor)
+	if !p.reportedEnd {
+		p.client.Ended(p.actor)
 	}
 }

@@ -41,9 +41,9 @@ func (c *Client) Probe(ctx context.Context, name string) ([]Holder, error) {
 	return list, err
 }
 
-// locate fills in where the holders are connected from, and returns who is not
-// among them. Legacy holders all bear one name: who is who cannot be told, only
-// that they are these.
+// locate fills in the addresses of the holders, and returns the connections that are
+// none of theirs. Legacy participants all have one connection name, so their
+// addresses are given in any order.
 func locate(list []Holder, clients []wire.Client) (silent []actor.Connection) {
 	legacy := 0
 	for _, c := range clients {

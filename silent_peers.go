@@ -10,13 +10,13 @@ import (
 // mostNamed is how many silent participants an error names.
 const mostNamed = 3
 
-// silence is what is known about participants that do not answer.
+// silentPeers is what is known about participants that do not answer.
 type silentPeers struct {
 	conns  []actor.Connection
 	denied error // why they could not be found, or ended
 }
 
-// words tells of a number of silent participants.
+// words describes a number of silent participants.
 func (s silentPeers) words(count int) string {
 	if count == 0 {
 		return ""
@@ -39,8 +39,8 @@ func participants(n int) string {
 	return fmt.Sprintf("%d participants", n)
 }
 
-// who names the participants. A subscriber that bears no name of one can only
-// be guessed at: it may be anybody who is subscribed to something.
+// who names the participants. A subscriber without a participant's name cannot be
+// told from others: any connection that is subscribed to something may be it.
 func (s silentPeers) who() string {
 	var known, others []string
 	for _, c := range s.conns {
@@ -62,7 +62,7 @@ func (s silentPeers) who() string {
 	return ""
 }
 
-// some are the first few of a list, and how many more there are.
+// some is the first few of a list, and the number of the rest.
 func some(list []string) string {
 	if more := len(list) - mostNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:mostNamed], ", "), more)

@@ -51,7 +51,7 @@ func (s *state[Key, Handle]) run() {
 	s.renames.Wait()
 }
 
-// over says whether nobody can want anything any more.
+// over says whether the client is closed or dropped and has no participant left.
 func (s *state[Key, Handle]) over() bool { return (s.closing || s.dropped) && s.registry.Empty() }
 
 // receive takes one message.

@@ -39,14 +39,14 @@ func New(rdb redis.UniversalClient, name string, ttl time.Duration, fenced bool)
 	return k
 }
 
-// The scripts of a lease. The first key is the lease's, its value the holder
-// id. The key, its value, and what is compared are those of redis-py's Lock.
+// The scripts of a lease. The first key is the lease's, and its value the holder id.
+// Key, value and comparison are those of redis-py's Lock.
 var (
-	// Take sets the key if nobody has, or the holder itself has: its
-	// reply to an earlier command may have been lost. With a second key it
-	// draws a fencing token there: the counter plus one, or the server's clock
-	// in microseconds if that is more, so that tokens grow even if the
-	// counter is lost.
+	// Take sets the key if it is free. It also succeeds when the holder itself
+	// has set it, because the reply to an earlier command may have been lost.
+	// With a second key it draws a fencing token there: the counter plus one,
+	// or the server's clock in microseconds if that is more. So tokens grow even
+	// when the counter is lost.
 	Take = redis.NewScript(`local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
 	return {0, holder, redis.call('PTTL', KEYS[1])}
@@ -70,8 +70,8 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
 
 	Check = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and 1 or 0`)
 
-	// Drop tells those that wait, where there is pub/sub. Who has none
-	// looks by itself.
+	// Drop deletes the own key and tells the waiters. Where PUBLISH is refused
+	// the waiters find out by their poll.
 	Drop = redis.NewScript(`if redis.call('GET', KEYS[1]) ~= ARGV[1] then
 	return 0
 end
@@ -80,8 +80,8 @@ redis.pcall('PUBLISH', ARGV[2], 'released')
 return 1`)
 )
 
-// Run runs a command. The client retries it within the limit; one that is on
-// the network already takes as long as the client's own time-outs let it.
+// Run runs a command. The caller's client retries it within the limit. A command
+// that is on the network already is bounded by the client's own time-outs.
 func (k *Key) Run(ctx context.Context, e actor.Run) (actor.LeaseReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(k.ttl, commandLimit))
 	defer cancel()
@@ -99,7 +99,7 @@ func (k *Key) Run(ctx context.Context, e actor.Run) (actor.LeaseReply, error) {
 		reply.OK, err = Drop.Run(ctx, k.rdb, keys, e.ID, k.channel).Bool()
 	}
 	if e.Op != actor.TakeKey && redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return actor.LeaseReply{}, nil // somebody has put something else there
+		return actor.LeaseReply{}, nil // another program has put something else there
 	}
 	return reply, fault(err)
 }

@@ -7,46 +7,47 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hearAgain is the time until another attempt to listen. Whoever waits looks at
-// the key meanwhile.
-const hearAgain = 3 * time.Second
+// listenAgain is the time until another attempt to listen. Waiters poll the key
+// meanwhile.
+const listenAgain = 3 * time.Second
 
-// Hear listens for releases, as far as there is pub/sub.
-func (k *Key) Listen(nudged chan<- struct{}) (stop func()) {
+// Listen reports releases on released, without blocking, until stop is called. Where
+// there is no pub/sub it reports none.
+func (k *Key) Listen(released chan<- struct{}) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		for ctx.Err() == nil {
-			k.hear(ctx, nudged)
+			k.listen(ctx, released)
 			select {
 			case <-ctx.Done():
-			case <-time.After(hearAgain):
+			case <-time.After(listenAgain):
 			}
 		}
 	}()
 	return cancel
 }
 
-// hear listens until the connection or the context ends. That the subscription
-// stands is news as well: the key may have been given back before.
-func (k *Key) hear(ctx context.Context, nudged chan<- struct{}) {
+// listen listens until the connection or the context ends. It also reports that the
+// subscription stands: the key may have been released before.
+func (k *Key) listen(ctx context.Context, released chan<- struct{}) {
 	sub := k.subscribe(ctx)
 	if sub == nil {
 		return
 	}
-	defer func() { _ = sub.Close() }() // again, perhaps
+	defer func() { _ = sub.Close() }() // it may be closed already
 	defer context.AfterFunc(ctx, func() { _ = sub.Close() })()
 	for {
 		if _, err := sub.Receive(ctx); err != nil {
 			return
 		}
 		select {
-		case nudged <- struct{}{}:
-		default: // one is waiting already
+		case released <- struct{}{}:
+		default: // an unread report is there already
 		}
 	}
 }
 
-// subscribe returns nil where a ring has no shard left: it panics then.
+// subscribe returns nil where a ring has no shard left, for which go-redis panics.
 func (k *Key) subscribe(ctx context.Context) (sub *redis.PubSub) {
 	defer func() { _ = recover() }()
 	return k.rdb.Subscribe(ctx, k.channel)

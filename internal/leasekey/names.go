@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// beside names what belongs to a lease's key. On a cluster or a ring it lives
-// where the key does: by the part of the name in braces, or by the whole.
+// beside names what belongs to a lease's key. A cluster or a ring must keep it where
+// it keeps the key, so its hash tag is that of the name, or else the whole name.
 func beside(name, what string) string {
 	switch open := strings.IndexByte(name, '{'); {
 	case open >= 0 && strings.IndexByte(name[open:], '}') > 1:
 		return name + "-" + what
 	case strings.Contains(name, "}"):
-		// In braces it would be read up to here only.
+		// A tag ends at the first brace: {a}b} has the tag a, not a}b.
 		return "{" + tagIn(slot(name)) + "}" + name + "-" + what
 	default:
 		return "{" + name + "}-" + what
@@ -26,7 +26,7 @@ func releaseChannel(name string) string { return beside(name, "released") }
 // fenceKey is the counter of a lease's tokens.
 func fenceKey(name string) string { return beside(name, "fence") }
 
-// slot is where a cluster keeps a key that has no part in braces.
+// slot is the slot in which a cluster keeps a key without a hash tag.
 func slot(key string) uint16 {
 	var crc uint16
 	for i := range len(key) {
@@ -39,7 +39,7 @@ func slot(key string) uint16 {
 	return crc % 16384
 }
 
-// tagIn is a text that a cluster keeps in a slot. There is one for each.
+// tagIn is a hash tag of a slot. The search ends: each slot has one.
 func tagIn(want uint16) string {
 	for n := 0; ; n++ {
 		if tag := strconv.Itoa(n); slot(tag) == want {
