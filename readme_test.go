@@ -75,3 +75,22 @@ func read(t *testing.T, file string) string {
 	require.NoError(t, err)
 	return string(text)
 }
+
+// docs/architecture.md sends its readers to files, and names functions in them. Both
+// exist.
+func TestDocumentedFilesExist(t *testing.T) {
+	doc := read(t, "docs/architecture.md")
+	files := regexp.MustCompile(`[a-z_]+(?:/[a-z_]+)*\.go\b`).FindAllString(doc, -1)
+	require.NotEmpty(t, files)
+	var sources strings.Builder
+	for _, file := range files {
+		sources.WriteString(read(t, file))
+	}
+	names := regexp.MustCompile("`([a-z]\\w+)`").FindAllStringSubmatch(doc, -1)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		if _, err := os.Stat(name[1]); err != nil { // a folder
+			require.Regexp(t, `func (\([^)]*\) )?`+name[1]+`\(`, sources.String(), "named in docs/architecture.md")
+		}
+	}
+}
