@@ -133,6 +133,22 @@ func TestLeaseOutlivesHandles(t *testing.T) {
 	})
 }
 
+// A lease that was dropped while it waited is granted, and is its receiver's.
+func TestLeaseWaitOutlivesItsHandle(t *testing.T) {
+	onServers(t, func(t *testing.T, s server) {
+		c := s.client(t)
+		first, err := c.Lease("lease").Acquire(t.Context())
+		require.NoError(t, err)
+		var result <-chan tether.Result
+		dropped(func() { result = c.Lease("lease", tether.WithPollInterval(5*time.Millisecond)).AcquireAsync(t.Context()) })
+		require.NoError(t, first.Release(t.Context()))
+		r := <-result
+		require.NoError(t, r.Err)
+		require.NoError(t, r.Hold.Err())
+		require.NoError(t, r.Hold.Release(t.Context()))
+	})
+}
+
 // One-shot calls have no handle: those of one name share a participant, which
 // ends with the last of their holds and not with the first.
 func TestOneShotHoldOutlivesTheOthers(t *testing.T) {
