@@ -12,11 +12,11 @@ const (
 	backoffMin = 25 * time.Millisecond
 	backoffMax = time.Second
 	// A contender that lost to another tries again after a few round trips.
-	quickTrips = 4
-	quickMin   = time.Millisecond
-	quickMax   = 50 * time.Millisecond
+	quickRoundTrips = 4
+	quickMin        = time.Millisecond
+	quickMax        = 50 * time.Millisecond
 	// oldPause is the same beside a peer of 4.0 or 4.1.
-	oldPause = 150 * time.Millisecond
+	oldPeerPause = 150 * time.Millisecond
 	// manyCount is what Machine.many is, except in small worlds.
 	defaultCrowdSize = 16
 	// crowdPause is how long each of them stays away for each other one.
@@ -44,7 +44,7 @@ func (m *Machine) attempt() { m.attemptWith(false) }
 
 // attemptWith begins an attempt, on a fresh socket if that is wanted.
 func (m *Machine) attemptWith(fresh bool) {
-	m.tell(m.calls[0].Call, Attempting{})
+	m.notifyCall(m.calls[0].Call, Attempting{})
 	m.current.roundTrips, m.current.retryAtOnce = 0, false
 	if m.link.up {
 		m.link.reused, m.link.answered = true, false
@@ -94,7 +94,7 @@ func (m *Machine) count() Command {
 
 // joined looks whether the first round trip is complete.
 func (m *Machine) joined() {
-	if !m.link.on(m.cfg.Channel) || m.probe.n < 0 || !m.probe.greeted {
+	if !m.link.isSubscribed(m.cfg.Channel) || m.probe.n < 0 || !m.probe.greeted {
 		return
 	}
 	m.link.roundTrip = m.now.Sub(m.probe.sent)
@@ -105,7 +105,7 @@ func (m *Machine) joined() {
 	case 1:
 		m.grant()
 	default:
-		if m.crowded() {
+		if m.yieldsToCrowd() {
 			m.current.crowdBackoffs++
 			m.depart(departure{pause: m.leavePause()})
 			return
@@ -118,7 +118,7 @@ func (m *Machine) joined() {
 // thousand come at once, and each asks everybody, a million answers keep the
 // server busy; when they come one after the other, it is a few each. But there
 // may be as many readers, which stay: it puts up with twice as many each time.
-func (m *Machine) crowded() bool {
+func (m *Machine) yieldsToCrowd() bool {
 	return m.inCrowd() && m.probe.n > m.crowdSize<<m.current.crowdBackoffs && !m.cfg.Shared
 }
 
@@ -164,7 +164,7 @@ func (m *Machine) jittered(d time.Duration) time.Duration {
 
 // quick is the pause of a contender whom no holder blocks.
 func (m *Machine) quickPause() time.Duration {
-	return m.jittered(min(max(quickTrips*m.link.roundTrip, quickMin), quickMax))
+	return m.jittered(min(max(quickRoundTrips*m.link.roundTrip, quickMin), quickMax))
 }
 
 // absence is how long a contender stays away that leaves the channel to others.
@@ -185,9 +185,9 @@ func (m *Machine) grant() {
 	m.claimHold()
 	m.link.queued = false
 	m.phase, m.state = holding, Held
-	m.hold = hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, check: m.now.Add(m.cfg.Health)}
+	m.hold = hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, nextCheck: m.now.Add(m.cfg.Health)}
 	if m.cfg.SelfCheck > 0 {
-		m.hold.self.next = m.now.Add(m.cfg.SelfCheck)
+		m.hold.selfCheck.next = m.now.Add(m.cfg.SelfCheck)
 	}
 	serve := m.current
 	list := m.unsubscribes(nil, func(channel string) bool { return channel == m.cfg.Channel || channel == m.link.wake })
@@ -207,16 +207,16 @@ func (m *Machine) grant() {
 
 // admit gives the first call its hold.
 func (m *Machine) admit(trips int, waited time.Duration) {
-	call := m.calls.take(0)
+	call := m.calls.remove(0)
 	m.hold.calls = append(m.hold.calls, call)
-	m.tell(call, Granted{ID: m.hold.id, Token: m.hold.token, RoundTrips: trips, Waited: waited})
+	m.notifyCall(call, Granted{ID: m.hold.id, Token: m.hold.token, RoundTrips: trips, Waited: waited})
 	m.do(Grant{Call: call, ID: m.hold.id, Token: m.hold.token})
 }
 
 // mismatch finds a participant that draws fencing tokens elsewhere. Pub/sub
 // knows no databases, so both take part in one lock, but the tokens of the two
 // counters say nothing about each other.
-func (m *Machine) mismatch(others []protocol.Record) error {
+func (m *Machine) databaseMismatch(others []protocol.Record) error {
 	i := slices.IndexFunc(others, func(r protocol.Record) bool { return m.cfg.Fenced && r.Fenced && r.DB != m.cfg.DB })
 	if i < 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 // waiting is a call that has not been answered.
 type pendingCall struct {
 	Acquire
-	since time.Time
-	limit time.Time // zero for none
+	since    time.Time
+	deadline time.Time // zero for none
 }
 
 // callers are the calls of a lock in order of arrival.
@@ -21,7 +21,7 @@ func (c callQueue) find(call Call) int {
 }
 
 // take takes a call out, which is about to be answered.
-func (c *callQueue) take(i int) Call {
+func (c *callQueue) remove(i int) Call {
 	call := (*c)[i].Call
 	*c = slices.Delete(*c, i, i+1)
 	return call
@@ -29,7 +29,7 @@ func (c *callQueue) take(i int) Call {
 
 // limit is until when an acquire may wait: as long as waits may last, and a
 // try no longer than tries may.
-func limit(now time.Time, in Acquire, wait, try time.Duration) time.Time {
+func waitDeadline(now time.Time, in Acquire, wait, try time.Duration) time.Time {
 	if in.Try && (wait == 0 || try < wait) {
 		wait = try
 	}

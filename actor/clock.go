@@ -3,7 +3,7 @@ package actor
 import "time"
 
 // Deadline is when the machine wants a [Tick], the zero time for never.
-func (m *Machine) Deadline() time.Time { return earlier(m.phaseDeadline(), m.expiry()) }
+func (m *Machine) Deadline() time.Time { return earlier(m.phaseDeadline(), m.callDeadline()) }
 
 // earlier is the earlier of two times, of which the zero one is never.
 func earlier(a, b time.Time) time.Time {
@@ -38,11 +38,11 @@ func (m *Machine) phaseDeadline() time.Time {
 
 // expiry is when the first call has waited for long enough. One that is on its
 // way out is bounded already.
-func (m *Machine) expiry() time.Time {
+func (m *Machine) callDeadline() time.Time {
 	if len(m.calls) == 0 || m.served() && m.phase == leaving && m.leave.refusal != nil {
 		return time.Time{}
 	}
-	return m.calls[0].limit
+	return m.calls[0].deadline
 }
 
 // replyDue is when an answer is overdue. A doubtful socket gets little time. A

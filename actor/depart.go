@@ -28,7 +28,7 @@ func (d *departure) shorten(now time.Time, within time.Duration) {
 }
 
 // last says that nobody behind the departure can use a wake.
-func (d *departure) last() bool { return d.refusal != nil || d.endsHold || d.idle }
+func (d *departure) final() bool { return d.refusal != nil || d.endsHold || d.idle }
 
 // depart leaves the channel. Until the server has confirmed it, pings come
 // and are answered, as pending.
@@ -40,7 +40,7 @@ func (m *Machine) depart(d departure) {
 	d.endsHold = m.hold.ending
 	d.mustPassQueue = d.endsHold || m.isElected
 	d.keepsWakeChannel = d.pollFirst || m.link.find(m.link.wake) != nil
-	if d.last() {
+	if d.final() {
 		d.keepsWakeChannel = d.endsHold && !m.closing && len(m.queue) > 0
 	}
 	if !d.keepsWakeChannel {
@@ -49,14 +49,14 @@ func (m *Machine) depart(d departure) {
 	m.withdrawClaims()
 	m.phase = leaving
 	m.leave = d
-	m.send(m.exit(make([]Command, 0, 4))...)
-	m.handOver()
+	m.send(m.leaveCommands(make([]Command, 0, 4))...)
+	m.handOverQueue()
 }
 
 // exit lists what takes the lock off the channel. Only who is on the channel
 // may bear its name, or peers take the socket for a participant that does not
 // answer: so the name comes off first, and the channel last.
-func (m *Machine) exit(list []Command) []Command {
+func (m *Machine) leaveCommands(list []Command) []Command {
 	if m.leave.keepsWakeChannel {
 		list = append(list, Command{Op: Hello, Naming: IdleName})
 		if m.link.find(m.link.wake) == nil {
@@ -72,7 +72,7 @@ func (m *Machine) exit(list []Command) []Command {
 // or a wake that is of no use any more. Who has held goes to the tail: on its
 // warm socket it would be back before the woken one has read its push, every
 // time.
-func (m *Machine) handOver() {
+func (m *Machine) handOverQueue() {
 	d := &m.leave
 	switch {
 	case d.endsHold:
@@ -82,7 +82,7 @@ func (m *Machine) handOver() {
 		q := append(m.queue[:min(len(m.queue), protocol.MaxLuggage-1)], protocol.Waiter{ID: m.link.id, Want: m.want()})
 		m.link.queued = d.keepsWakeChannel
 		m.wake(q, false)
-	case d.mustPassQueue, d.last() && m.current.carriesWake:
+	case d.mustPassQueue, d.final() && m.current.carriesWake:
 		m.passQueue(m.queue)
 	case m.current.carriesWake && !m.current.queueDelivered:
 		return // it goes on carrying it
@@ -100,7 +100,7 @@ func (m *Machine) giveUpPlace() {
 	if list := m.unsubscribes(nil, func(string) bool { return false }); len(list) > 0 {
 		m.send(list...)
 	}
-	m.handOver()
+	m.handOverQueue()
 }
 
 // left goes on behind a departure. Err says why it was not confirmed.
@@ -109,13 +109,13 @@ func (m *Machine) departed(err error) {
 	m.leave = departure{}
 	switch {
 	case m.hold.ending:
-		m.returned(d, err)
+		m.finishHold(d, err)
 	case d.refusal != nil:
 		m.refuse(*d.refusal)
 	case d.idle:
 		m.phase = resting
 		m.parkOrClose(false)
-		m.rest()
+		m.nextOrIdle()
 	case m.current.retryAtOnce:
 		m.attempt()
 	default:
@@ -124,11 +124,11 @@ func (m *Machine) departed(err error) {
 }
 
 // returned ends a hold that was given back or closed.
-func (m *Machine) returned(d departure, err error) {
+func (m *Machine) finishHold(d departure, err error) {
 	m.phase = resting
 	if m.hold.loss == nil {
 		for _, call := range m.hold.calls {
-			m.tell(call, GaveBack{ID: m.hold.id, Err: err})
+			m.notifyCall(call, GaveBack{ID: m.hold.id, Err: err})
 		}
 	}
 	m.parkEarly()
@@ -142,5 +142,5 @@ func (m *Machine) returned(d departure, err error) {
 	if d.refusal != nil {
 		m.do(Refuse{d.reclaimed, *d.refusal})
 	}
-	m.rest()
+	m.nextOrIdle()
 }

@@ -14,9 +14,9 @@ type hold struct {
 	id          string
 	token       int64
 	since       time.Time
-	check       time.Time // of the next health check
+	nextCheck   time.Time // of the next health check
 	checks      []check   // under way
-	self        selfCheck
+	selfCheck   selfCheck
 	writerCheck writerCheck
 	// strangers have asked who do not say whether they wait: peers of other
 	// kinds, which nobody wakes.
@@ -34,7 +34,7 @@ type check struct {
 	call Call // nil for a health check
 }
 
-func (h *hold) of(call Call) bool { return slices.Contains(h.calls, call) }
+func (h *hold) has(call Call) bool { return slices.Contains(h.calls, call) }
 
 // answerDue is when a check must be answered.
 func (m *Machine) answerDue() time.Time {
@@ -54,13 +54,13 @@ func (m *Machine) checkHealth() {
 		m.lose(late(Hello))
 		return
 	}
-	if m.due(m.hold.check) {
-		m.hold.check = m.now.Add(m.cfg.Health)
+	if m.due(m.hold.nextCheck) {
+		m.hold.nextCheck = m.now.Add(m.cfg.Health)
 		m.sendCheck(nil, nil)
 	}
 }
 
-func (m *Machine) checked(f *Fault) {
+func (m *Machine) checkReplied(f *Fault) {
 	if f != nil {
 		m.lose(f)
 		return
@@ -68,7 +68,7 @@ func (m *Machine) checked(f *Fault) {
 	c := m.hold.checks[0]
 	m.hold.checks = m.hold.checks[1:]
 	if c.call != nil {
-		m.do(OwnedAnswer{Call: c.call, Owned: m.hold.of(c.hold)})
+		m.do(OwnedAnswer{Call: c.call, Owned: m.hold.has(c.hold)})
 		return
 	}
 	m.notify(Checked{RoundTrip: m.now.Sub(c.sent)})
@@ -76,7 +76,7 @@ func (m *Machine) checked(f *Fault) {
 
 // inquire answers a caller that wants to know whether its hold stands.
 func (m *Machine) checkOwned(in CheckOwned) {
-	if m.phase != holding || !m.hold.of(in.Hold) {
+	if m.phase != holding || !m.hold.has(in.Hold) {
 		m.do(OwnedAnswer{Call: in.Call})
 		return
 	}
@@ -106,12 +106,12 @@ func (m *Machine) endHold(loss error) {
 func (m *Machine) endCall(call Call, loss error) {
 	m.do(End{Hold: call, Loss: loss})
 	if loss != nil {
-		m.tell(call, Lost{ID: m.hold.id, Err: loss})
+		m.notifyCall(call, Lost{ID: m.hold.id, Err: loss})
 	}
 }
 
 // holder describes the own hold to callers that wait for it.
-func (m *Machine) holder() protocol.Record {
+func (m *Machine) ownHolder() protocol.Record {
 	return protocol.Record{
 		ID: m.hold.id, Mode: m.want(), Election: protocol.NotElected, Label: m.cfg.Label,
 		Held: m.now.Sub(m.hold.since).Milliseconds(),
@@ -124,12 +124,12 @@ func (m *Machine) lose(err error) {
 	m.drop()
 	m.hold, m.queue = hold{}, nil
 	m.phase = resting
-	m.rest()
+	m.nextOrIdle()
 }
 
 // release begins to give a hold back; whoever comes later joins in.
 func (m *Machine) release(in Release) {
-	if !m.hold.of(in.Hold) {
+	if !m.hold.has(in.Hold) {
 		return
 	}
 	if m.hold.ending {
@@ -168,7 +168,7 @@ func (m *Machine) handsToNextCall() bool {
 // abandon closes the socket of a release that nobody waits for: the lock must
 // not outlive its release.
 func (m *Machine) abandon(in Abandon) {
-	if !m.hold.ending || !m.hold.of(in.Hold) {
+	if !m.hold.ending || !m.hold.has(in.Hold) {
 		return
 	}
 	m.drop()
@@ -181,7 +181,7 @@ func (m *Machine) reclaimed(in Reclaimed) {
 	switch {
 	case m.closing:
 		m.do(Refuse{in.Call, Refusal{Reason: LockClosed, Cause: ErrClosed}})
-	case m.phase != holding || !m.hold.of(in.Call):
+	case m.phase != holding || !m.hold.has(in.Call):
 		m.do(Refuse{in.Call, r})
 	case len(m.hold.calls) > 1:
 		m.endOneCall(in.Call, nil)
@@ -194,8 +194,8 @@ func (m *Machine) reclaimed(in Reclaimed) {
 
 // holdDeadline is when a hold has something to do.
 func (m *Machine) holdDeadline() time.Time {
-	at := m.hold.check
-	for _, t := range []time.Time{m.selfDue(), m.writerCheckDue()} {
+	at := m.hold.nextCheck
+	for _, t := range []time.Time{m.selfCheckDue(), m.writerCheckDue()} {
 		at = earlier(at, t)
 	}
 	if len(m.hold.checks) > 0 {
@@ -208,7 +208,7 @@ func (m *Machine) holdTick() {
 	if m.checkHealth(); m.phase != holding {
 		return
 	}
-	if m.checkSelf(); m.phase != holding {
+	if m.runSelfCheck(); m.phase != holding {
 		return
 	}
 	if m.due(m.writerCheckDue()) {

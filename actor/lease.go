@@ -61,7 +61,7 @@ type Lease struct {
 	hold    leaseHold
 	end     ending
 	// strays are commands that may yet set the key, and that nobody waits for.
-	strays []stray
+	abandonedTakes []abandonedTake
 
 	unreferenced bool
 	closing      bool
@@ -84,7 +84,7 @@ type leaseCall struct {
 }
 
 // stray is a command that sets the key to an id.
-type stray struct {
+type abandonedTake struct {
 	num int
 	id  string
 }
@@ -116,7 +116,7 @@ func (l *Lease) Step(now time.Time, in Input) []Effect {
 		l.close()
 	case Unreferenced:
 		l.unreferenced = true
-		l.rest()
+		l.nextOrIdle()
 	case Ran:
 		l.ran(in)
 	case KeyReleased:
@@ -153,12 +153,12 @@ func (l *Lease) acquire(in Acquire) {
 	case in.Try && (l.holds() || len(l.calls) > 0):
 		l.do(Refuse{in.Call, l.refusal(Contended, nil)})
 	default:
-		l.calls = append(l.calls, pendingCall{in, l.now, limit(l.now, in, l.cfg.MaxWait, leaseTryLimit)})
+		l.calls = append(l.calls, pendingCall{in, l.now, waitDeadline(l.now, in, l.cfg.MaxWait, leaseTryLimit)})
 		switch {
 		case l.phase == leaseResting:
-			l.begin()
-		case l.phase == leaseEnding && l.end.failing():
-			l.drop() // what failed a while ago may succeed now
+			l.beginCall()
+		case l.phase == leaseEnding && l.end.isPausing():
+			l.deleteKey() // what failed a while ago may succeed now
 		}
 	}
 }
@@ -179,21 +179,21 @@ func (l *Lease) refusal(why Reason, cause error) Refusal {
 // was told of the end yet.
 func (l *Lease) holds() bool {
 	h := &l.hold
-	return l.phase == leaseHolding || h.ending && h.loss == nil && !h.mute && h.call != nil
+	return l.phase == leaseHolding || h.ending && h.loss == nil && !h.unawaited && h.call != nil
 }
 
 // begin serves the first call.
-func (l *Lease) begin() {
+func (l *Lease) beginCall() {
 	l.state = Acquiring
 	l.current = leaseCall{began: l.now, id: l.cfg.ID()}
 	l.notify(Attempting{})
-	l.take()
+	l.takeKey()
 }
 
 // ask sets the key if nobody has. The id stays the same for as long as the
 // call is served: a reply may be lost behind a command that was run, and the
 // next one must not wait for its own key to expire.
-func (l *Lease) take() {
+func (l *Lease) takeKey() {
 	l.phase = leaseAsking
 	l.current.roundTrips++
 	l.current.sent, l.current.releasedMeanwhile = l.now, false
@@ -201,7 +201,7 @@ func (l *Lease) take() {
 }
 
 // took takes the outcome of ask.
-func (l *Lease) took(in Ran) {
+func (l *Lease) takeReplied(in Ran) {
 	l.current.num = 0
 	switch {
 	case in.Err != nil:
@@ -209,7 +209,7 @@ func (l *Lease) took(in Ran) {
 		l.fail(in.Err)
 	case !in.Reply.OK:
 		l.current.failures, l.current.lastErr = 0, nil
-		l.refused(in.Reply)
+		l.waitForHolder(in.Reply)
 	case !l.now.Before(l.validUntil(l.current.sent)):
 		// It is worth nothing any more.
 		l.current.maybeSet = true
@@ -220,28 +220,28 @@ func (l *Lease) took(in Ran) {
 }
 
 // unanswered gives up the command under way.
-func (l *Lease) unanswered() {
-	l.strand(l.current.num, l.current.id)
+func (l *Lease) takeTimedOut() {
+	l.abandonTake(l.current.num, l.current.id)
 	l.current.num, l.current.maybeSet = 0, true
 	l.fail(errNoAnswer)
 }
 
 // strand notes a command that nobody waits for any longer.
-func (l *Lease) strand(num int, id string) {
+func (l *Lease) abandonTake(num int, id string) {
 	if num != 0 {
-		l.strays = append(l.strays, stray{num, id})
+		l.abandonedTakes = append(l.abandonedTakes, abandonedTake{num, id})
 	}
 }
 
 // found takes the outcome of a stray. It has set the key by now, or never will:
 // unless that is in use, it is taken away once more.
-func (l *Lease) found(num int) bool {
-	i := slices.IndexFunc(l.strays, func(s stray) bool { return s.num == num })
+func (l *Lease) abandonedTakeReplied(num int) bool {
+	i := slices.IndexFunc(l.abandonedTakes, func(s abandonedTake) bool { return s.num == num })
 	if i < 0 {
 		return false
 	}
-	id := l.strays[i].id
-	l.strays = slices.Delete(l.strays, i, i+1)
+	id := l.abandonedTakes[i].id
+	l.abandonedTakes = slices.Delete(l.abandonedTakes, i, i+1)
 	if !(l.served() && id == l.current.id) && !(l.phase == leaseHolding && id == l.hold.id) {
 		l.run(DropKey, id)
 	}
@@ -263,7 +263,7 @@ func (l *Lease) fail(err error) {
 }
 
 // refused waits for whoever has the key, for as long as that lives.
-func (l *Lease) refused(r LeaseReply) {
+func (l *Lease) waitForHolder(r LeaseReply) {
 	known := len(l.current.holders) > 0 && l.current.holders[0].ID == r.Holder
 	l.current.holders = []protocol.Record{{ID: r.Holder, Mode: protocol.Exclusive, TTL: max(0, r.TTL.Milliseconds())}}
 	if l.calls[0].Try {
@@ -278,7 +278,7 @@ func (l *Lease) refused(r LeaseReply) {
 		l.do(Hear{On: true})
 	}
 	if l.current.releasedMeanwhile {
-		l.take() // the key was looked at before it was given back, perhaps
+		l.takeKey() // the key was looked at before it was given back, perhaps
 		return
 	}
 	pause := l.jittered(l.cfg.Poll)
@@ -300,7 +300,7 @@ func (l *Lease) keyReleased() {
 	case l.phase == leaseAsking:
 		l.current.releasedMeanwhile = true
 	case l.phase == leaseSleeping && l.current.lastErr == nil:
-		l.take()
+		l.takeKey()
 	}
 }
 
@@ -310,16 +310,16 @@ func (l *Lease) jittered(d time.Duration) time.Duration {
 
 func (l *Lease) grant(token int64) {
 	serve := l.current
-	call := l.calls.take(0)
-	l.settle()
+	call := l.calls.remove(0)
+	l.endServing()
 	l.phase, l.state = leaseHolding, Held
-	l.hold = leaseHold{call: call, id: serve.id, until: l.validUntil(serve.sent), renew: serve.sent.Add(l.cfg.Renew)}
+	l.hold = leaseHold{call: call, id: serve.id, validUntil: l.validUntil(serve.sent), renew: serve.sent.Add(l.cfg.Renew)}
 	l.notify(Granted{ID: serve.id, Token: token, RoundTrips: serve.roundTrips, Waited: l.now.Sub(serve.began)})
 	l.do(Grant{Call: call, ID: serve.id, Token: token})
 }
 
 // settle ends what goes with serving a call.
-func (l *Lease) settle() {
+func (l *Lease) endServing() {
 	if l.current.listening {
 		l.do(Hear{})
 	}
@@ -330,25 +330,25 @@ func (l *Lease) settle() {
 // it is taken away behind that: the caller need not wait.
 func (l *Lease) refuse(r Refusal) {
 	serve := l.current
-	l.do(Refuse{l.calls.take(0), r})
-	l.settle()
+	l.do(Refuse{l.calls.remove(0), r})
+	l.endServing()
 	l.state = Idle
 	if serve.num != 0 || serve.maybeSet {
-		l.giveBack(ending{id: serve.id, until: l.now.Add(l.cfg.TTL), awaits: serve.num})
+		l.giveBack(ending{id: serve.id, until: l.now.Add(l.cfg.TTL), awaitedTake: serve.num})
 		return
 	}
 	l.phase = leaseResting
-	l.rest()
+	l.nextOrIdle()
 }
 
 // rest is where every call ends: the next one is served, or the lock idles.
-func (l *Lease) rest() {
+func (l *Lease) nextOrIdle() {
 	switch {
 	case l.phase != leaseResting:
 	case l.closing:
 		l.stop()
 	case len(l.calls) > 0:
-		l.begin()
+		l.beginCall()
 	case l.unreferenced:
 		l.stop()
 	}
@@ -356,7 +356,7 @@ func (l *Lease) rest() {
 
 func (l *Lease) stop() {
 	for len(l.calls) > 0 {
-		l.do(Refuse{l.calls.take(0), Refusal{Reason: LockClosed, Cause: ErrClosed}})
+		l.do(Refuse{l.calls.remove(0), Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	}
 	l.do(Stop{})
 }
@@ -374,7 +374,7 @@ func (l *Lease) cancel(in Cancel) {
 	case i == 0 && l.served():
 		l.refuse(l.refusal(Cancelled, in.Cause))
 	default:
-		l.do(Refuse{l.calls.take(i), l.refusal(Cancelled, in.Cause)})
+		l.do(Refuse{l.calls.remove(i), l.refusal(Cancelled, in.Cause)})
 	}
 }
 
@@ -384,7 +384,7 @@ func (l *Lease) close() {
 	}
 	l.closing = true
 	for len(l.calls) > 1 || len(l.calls) == 1 && !l.served() {
-		l.do(Refuse{l.calls.take(len(l.calls) - 1), Refusal{Reason: LockClosed, Cause: ErrClosed}})
+		l.do(Refuse{l.calls.remove(len(l.calls) - 1), Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	}
 	switch {
 	case l.phase == leaseHolding:
@@ -394,7 +394,7 @@ func (l *Lease) close() {
 	case l.served():
 		l.refuse(Refusal{Reason: LockClosed, Cause: ErrClosed})
 	case l.phase == leaseResting:
-		l.rest()
+		l.nextOrIdle()
 	}
 	if l.phase == leaseEnding {
 		l.end.shorten(l.now, departLimit)
@@ -403,7 +403,7 @@ func (l *Lease) close() {
 
 // expire ends calls that have waited for as long as they may.
 func (l *Lease) expire() {
-	for len(l.calls) > 0 && !l.calls[0].limit.IsZero() && !l.now.Before(l.calls[0].limit) {
+	for len(l.calls) > 0 && !l.calls[0].deadline.IsZero() && !l.now.Before(l.calls[0].deadline) {
 		why := Expired
 		var cause error
 		if l.calls[0].Try {
@@ -412,7 +412,7 @@ func (l *Lease) expire() {
 		if r := l.refusal(why, cause); l.served() {
 			l.refuse(r)
 		} else {
-			l.do(Refuse{l.calls.take(0), r})
+			l.do(Refuse{l.calls.remove(0), r})
 		}
 	}
 }
@@ -421,7 +421,7 @@ func (l *Lease) expire() {
 func (l *Lease) Deadline() time.Time {
 	at := l.phaseDeadline()
 	if len(l.calls) > 0 {
-		at = earlier(at, l.calls[0].limit)
+		at = earlier(at, l.calls[0].deadline)
 	}
 	return at
 }
@@ -449,9 +449,9 @@ func (l *Lease) tick() {
 	}
 	switch l.phase {
 	case leaseAsking:
-		l.unanswered()
+		l.takeTimedOut()
 	case leaseSleeping:
-		l.take()
+		l.takeKey()
 	case leaseHolding:
 		l.holdTick()
 	case leaseEnding:
@@ -464,11 +464,11 @@ func (l *Lease) tick() {
 func (l *Lease) ran(in Ran) {
 	switch {
 	case in.Num == l.current.num:
-		l.took(in)
-	case l.found(in.Num):
+		l.takeReplied(in)
+	case l.abandonedTakeReplied(in.Num):
 	case l.phase == leaseEnding:
-		l.ended(in)
+		l.endingReplied(in)
 	case l.phase == leaseHolding:
-		l.heard(in)
+		l.keyCommandReplied(in)
 	}
 }

@@ -7,19 +7,19 @@ import (
 
 // tenancy is one grant of a lease, until its key is given back.
 type leaseHold struct {
-	call   Call
-	id     string
-	until  time.Time // by then a renewal must have succeeded
-	renew  time.Time // when the next one begins
-	asked  []ownedCall
-	failed int // renewals in a row
-	ending bool
-	loss   error
-	mute   bool // nobody waits for its end
+	call       Call
+	id         string
+	validUntil time.Time // by then a renewal must have succeeded
+	renew      time.Time // when the next one begins
+	commands   []keyCommand
+	failures   int // renewals in a row
+	ending     bool
+	loss       error
+	unawaited  bool // nobody waits for its end
 }
 
 // question is a command about the key of a hold that is under way.
-type ownedCall struct {
+type keyCommand struct {
 	num  int
 	sent time.Time
 	call Call // whose inquiry it is, nil for a renewal
@@ -28,13 +28,13 @@ type ownedCall struct {
 const (
 	// watch is how often a hold looks at the clock. The one that timers run by
 	// stands still while the machine is suspended.
-	watch = time.Second
+	clockCheckInterval = time.Second
 	// retryMin and retryMax bound the pause behind a renewal that failed.
 	retryMin = 10 * time.Millisecond
 	retryMax = time.Second
 	// patience is how many renewals may be under way that have a chance left.
 	// One that hangs must not be in the way of the next.
-	patience = 4
+	maxRenewals = 4
 )
 
 var (
@@ -46,12 +46,12 @@ var (
 var ErrNotOwned error = &Fault{Kind: Transient, Message: "the key has expired, or was deleted or taken by somebody else"}
 
 func (l *Lease) holdDeadline() time.Time {
-	return earlier(earlier(l.hold.until, l.hold.renew), l.now.Add(watch))
+	return earlier(earlier(l.hold.validUntil, l.hold.renew), l.now.Add(clockCheckInterval))
 }
 
 func (l *Lease) holdTick() {
 	switch {
-	case !l.now.Before(l.hold.until):
+	case !l.now.Before(l.hold.validUntil):
 		l.lose(errExpired)
 	case !l.now.Before(l.hold.renew):
 		l.renew()
@@ -63,13 +63,13 @@ func (l *Lease) renew() {
 	h := &l.hold
 	h.renew = l.now.Add(l.cfg.Renew)
 	under := 0
-	for _, q := range h.asked {
+	for _, q := range h.commands {
 		if q.call == nil && l.now.Sub(q.sent) < leaseReplyLimit {
 			under++
 		}
 	}
-	if under < patience {
-		h.asked = append(h.asked, ownedCall{num: l.run(RenewKey, h.id), sent: l.now})
+	if under < maxRenewals {
+		h.commands = append(h.commands, keyCommand{num: l.run(RenewKey, h.id), sent: l.now})
 	}
 }
 
@@ -80,11 +80,11 @@ func (l *Lease) slept(d time.Duration) {
 	if l.phase != leaseHolding {
 		return
 	}
-	l.hold.until = l.hold.until.Add(-d)
-	for i := range l.hold.asked {
-		l.hold.asked[i].sent = l.hold.asked[i].sent.Add(-d)
+	l.hold.validUntil = l.hold.validUntil.Add(-d)
+	for i := range l.hold.commands {
+		l.hold.commands[i].sent = l.hold.commands[i].sent.Add(-d)
 	}
-	if !l.now.Before(l.hold.until) {
+	if !l.now.Before(l.hold.validUntil) {
 		l.lose(errExpired)
 		return
 	}
@@ -92,14 +92,14 @@ func (l *Lease) slept(d time.Duration) {
 }
 
 // heard takes the outcome of a question about the key.
-func (l *Lease) heard(in Ran) {
+func (l *Lease) keyCommandReplied(in Ran) {
 	h := &l.hold
-	i := slices.IndexFunc(h.asked, func(q ownedCall) bool { return q.num == in.Num })
+	i := slices.IndexFunc(h.commands, func(q keyCommand) bool { return q.num == in.Num })
 	if i < 0 {
 		return
 	}
-	q := h.asked[i]
-	h.asked = slices.Delete(h.asked, i, i+1)
+	q := h.commands[i]
+	h.commands = slices.Delete(h.commands, i, i+1)
 	if q.call != nil {
 		l.do(OwnedAnswer{Call: q.call, Owned: in.Err == nil && in.Reply.OK, Err: in.Err})
 	}
@@ -109,14 +109,14 @@ func (l *Lease) heard(in Ran) {
 	case q.call != nil:
 	case in.Err != nil:
 		// Whatever it was, the key stands for a while.
-		h.failed++
+		h.failures++
 		l.notify(Checked{Err: in.Err})
-		pause := l.jittered(min(retryMin<<min(h.failed-1, 10), retryMax, l.cfg.Renew))
+		pause := l.jittered(min(retryMin<<min(h.failures-1, 10), retryMax, l.cfg.Renew))
 		h.renew = earlier(h.renew, l.now.Add(pause))
 	default:
-		h.failed = 0
-		if until := l.validUntil(q.sent); until.After(h.until) {
-			h.until = until
+		h.failures = 0
+		if until := l.validUntil(q.sent); until.After(h.validUntil) {
+			h.validUntil = until
 			h.renew = q.sent.Add(l.cfg.Renew)
 		}
 		l.notify(Checked{RoundTrip: l.now.Sub(q.sent)})
@@ -128,7 +128,7 @@ func (l *Lease) checkOwned(in CheckOwned) {
 		l.do(OwnedAnswer{Call: in.Call})
 		return
 	}
-	l.hold.asked = append(l.hold.asked, ownedCall{num: l.run(CheckKey, l.hold.id), sent: l.now, call: in.Call})
+	l.hold.commands = append(l.hold.commands, keyCommand{num: l.run(CheckKey, l.hold.id), sent: l.now, call: in.Call})
 }
 
 // endHold ends what the holder has. The rest is housekeeping.
@@ -141,12 +141,12 @@ func (l *Lease) endHold(loss error) {
 		l.state = HoldLost
 		l.notify(Lost{ID: h.id, Err: loss})
 	}
-	for _, q := range h.asked {
+	for _, q := range h.commands {
 		if q.call != nil {
 			l.do(OwnedAnswer{Call: q.call})
 		}
 	}
-	h.asked = nil
+	h.commands = nil
 }
 
 // lose ends a hold. Its key may still be there, or be renewed by a command
@@ -161,13 +161,13 @@ func (l *Lease) release(in Release) {
 		return
 	}
 	l.endHold(nil)
-	l.giveBack(ending{id: l.hold.id, until: l.now.Add(l.cfg.TTL), answer: l.now.Add(leaveLimit)})
+	l.giveBack(ending{id: l.hold.id, until: l.now.Add(l.cfg.TTL), answerBy: l.now.Add(leaveLimit)})
 }
 
 // abandon answers a release that nobody waits for any longer. It goes on.
 func (l *Lease) abandon(in Abandon) {
 	if l.hold.ending && in.Hold == l.hold.call {
-		l.returned(in.Cause)
+		l.answerRelease(in.Cause)
 	}
 }
 
@@ -182,7 +182,7 @@ func (l *Lease) reclaimed(in Reclaimed) {
 		return
 	}
 	l.endHold(nil)
-	l.hold.mute = true
+	l.hold.unawaited = true
 	l.do(Refuse{in.Call, r})
 	l.giveBack(ending{id: l.hold.id, until: l.now.Add(l.cfg.TTL)})
 }

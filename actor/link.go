@@ -81,7 +81,7 @@ func (l *link) find(channel string) *subscription {
 }
 
 // on says whether the server has confirmed the subscription.
-func (l *link) on(channel string) bool {
+func (l *link) isSubscribed(channel string) bool {
 	s := l.find(channel)
 	return s != nil && s.confirmed
 }
@@ -98,20 +98,20 @@ func (m *Machine) send(commands ...Command) {
 			m.link.pendingReplies++
 		}
 	}
-	if !slices.ContainsFunc(m.out, sends) {
+	if !slices.ContainsFunc(m.out, isSend) {
 		m.link.out.empty() // what is left there is of an earlier step
 	}
 	m.do(m.link.out.send(commands))
 }
 
-func sends(e Effect) bool {
+func isSend(e Effect) bool {
 	_, ok := e.(*Send)
 	return ok
 }
 
 // standing says whether a channel stays subscribed from one question to the
 // next.
-func (m *Machine) standing(channel string) bool {
+func (m *Machine) outlivesProbe(channel string) bool {
 	return channel == m.cfg.Channel || channel == m.link.wake || channel == m.cfg.Waiters
 }
 

@@ -144,9 +144,9 @@ type runner struct {
 	lockName string
 	buf      []byte
 
-	dialed  chan dialResult // nil if none is awaited
-	abandon context.CancelFunc
-	moved   chan error
+	dialed     chan dialResult // nil if none is awaited
+	cancelDial context.CancelFunc
+	moved      chan error
 
 	// Of a lease.
 	lease         LeaseEnvironment
@@ -171,7 +171,7 @@ func (r *runner) run(first any) {
 	defer r.listen(false)
 	defer r.abandonDial()
 	if first != nil {
-		r.take(first)
+		r.takeMessage(first)
 	}
 	for r.endTurn(); !r.ended; r.endTurn() {
 		r.wait()
@@ -189,7 +189,7 @@ func (r *runner) wait() {
 	frames, rotated := r.sources()
 	select {
 	case m := <-r.inbox:
-		r.take(m)
+		r.takeMessage(m)
 	case b := <-frames:
 		r.tick()
 		r.read(b)
@@ -198,7 +198,7 @@ func (r *runner) wait() {
 		r.rotate(login)
 	case d := <-r.dialed:
 		r.tick()
-		r.arrived(d)
+		r.dialDone(d)
 	case err := <-r.moved:
 		r.tick()
 		r.feed(MasterMoved{Err: err})
@@ -216,7 +216,7 @@ func (r *runner) wait() {
 }
 
 // take takes a message of Send.
-func (r *runner) take(m any) {
+func (r *runner) takeMessage(m any) {
 	r.tick()
 	if in, ok := m.(Input); ok {
 		r.feed(in)
@@ -227,7 +227,7 @@ func (r *runner) take(m any) {
 
 // jump is how far the two clocks may run apart between two turns. Below it is
 // what setting a clock by the network does.
-const jump = 100 * time.Millisecond
+const maxClockDrift = 100 * time.Millisecond
 
 // tick reads the clock. Timers run by one that stands still while the machine
 // is suspended; the other one tells.
@@ -237,7 +237,7 @@ func (r *runner) tick() {
 	if r.lease == nil || before.IsZero() {
 		return
 	}
-	if slept := r.now.Round(0).Sub(before.Round(0)) - r.now.Sub(before); slept > jump {
+	if slept := r.now.Round(0).Sub(before.Round(0)) - r.now.Sub(before); slept > maxClockDrift {
 		r.feed(Slept{For: slept})
 	}
 }
@@ -313,7 +313,7 @@ func (r *runner) detach() {
 }
 
 // arrived takes the outcome of the dial that is awaited.
-func (r *runner) arrived(d dialResult) {
+func (r *runner) dialDone(d dialResult) {
 	r.abandonDial()
 	if d.err != nil {
 		r.feed(DialFailed{Dial: d.dial, Err: d.err})
@@ -366,12 +366,12 @@ func (r *runner) perform(e Effect) {
 	case Hear:
 		r.listen(e.On)
 	default:
-		r.tell(e)
+		r.performForCallers(e)
 	}
 }
 
 // tell performs an effect for callers.
-func (r *runner) tell(e Effect) {
+func (r *runner) performForCallers(e Effect) {
 	if in := r.env.Perform(e); in != nil {
 		r.feed(in)
 	}
@@ -401,7 +401,7 @@ func (r *runner) startDial(d Dial) {
 	r.abandonDial()
 	ctx, cancel := context.WithCancel(context.Background())
 	n, host, dialed := d.Dial, r.presence, make(chan dialResult)
-	r.dialed, r.abandon = dialed, cancel
+	r.dialed, r.cancelDial = dialed, cancel
 	go func() {
 		s, err := host.Dial(ctx)
 		select {
@@ -415,10 +415,10 @@ func (r *runner) startDial(d Dial) {
 }
 
 func (r *runner) abandonDial() {
-	if r.abandon != nil {
-		r.abandon()
+	if r.cancelDial != nil {
+		r.cancelDial()
 	}
-	r.dialed, r.abandon = nil, nil
+	r.dialed, r.cancelDial = nil, nil
 }
 
 // flush writes what the turn has gathered.

@@ -10,7 +10,7 @@ import (
 // router matches the frames of one stream with the commands that were written:
 // pushes by channel, replies first in, first out.
 type router struct {
-	waiting []sent
+	unanswered []sent
 	// The last pushes of their kind, most of which are about one channel.
 	subscribed, unsubscribed Input
 }
@@ -28,7 +28,7 @@ type sent struct {
 	text bool
 }
 
-func (t *router) sent(c Command) { t.waiting = append(t.waiting, sent{c.Op, c.Text}) }
+func (t *router) sent(c Command) { t.unanswered = append(t.unanswered, sent{c.Op, c.Text}) }
 
 // names are the channels that a lock knows what to expect on. All others
 // bring answers.
@@ -47,7 +47,7 @@ func (t *router) input(n channels, v wire.Value) (Input, error) {
 	if v.IsError() {
 		return Failed{Command: c.op, Text: c.text, Message: v.Text()}, nil
 	}
-	if in := parse(n.channel, c.op, v); in != nil {
+	if in := parseReply(n.channel, c.op, v); in != nil {
 		return in, nil
 	}
 	return nil, &Fault{Kind: Unsupported, Command: c.op.String(), Message: "a reply of an unexpected kind"}
@@ -56,12 +56,12 @@ func (t *router) input(n channels, v wire.Value) (Input, error) {
 // reply takes the command that a reply belongs to. A subscribe has no reply
 // unless it is refused, and then its error takes a place among the replies.
 func (t *router) reply(refused bool) (sent, bool) {
-	i := slices.IndexFunc(t.waiting, func(c sent) bool { return refused || !c.op.pushed() })
+	i := slices.IndexFunc(t.unanswered, func(c sent) bool { return refused || !c.op.pushed() })
 	if i < 0 {
 		return sent{}, false
 	}
-	c := t.waiting[i]
-	t.waiting = slices.Delete(t.waiting, i, i+1)
+	c := t.unanswered[i]
+	t.unanswered = slices.Delete(t.unanswered, i, i+1)
 	return c, true
 }
 
@@ -75,16 +75,16 @@ func (t *router) push(n channels, v wire.Value) Input {
 		return message(n, about, v.Elems[2].Text())
 	case "subscribe":
 		t.confirm(Subscribe)
-		return again(&t.subscribed, Subscribed{Channel: about})
+		return reuseLast(&t.subscribed, Subscribed{Channel: about})
 	case "unsubscribe":
 		t.confirm(Unsubscribe)
-		return again(&t.unsubscribed, Unsubscribed{Channel: about})
+		return reuseLast(&t.unsubscribed, Unsubscribed{Channel: about})
 	}
 	return nil
 }
 
 // again returns an input, as the one that came last if it is equal.
-func again[T interface {
+func reuseLast[T interface {
 	comparable
 	Input
 }](last *Input, in T) Input {
@@ -96,8 +96,8 @@ func again[T interface {
 
 // confirm takes the first command that a push confirms.
 func (t *router) confirm(op Op) {
-	if i := slices.IndexFunc(t.waiting, func(c sent) bool { return c.op == op }); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
+	if i := slices.IndexFunc(t.unanswered, func(c sent) bool { return c.op == op }); i >= 0 {
+		t.unanswered = slices.Delete(t.unanswered, i, i+1)
 	}
 }
 
@@ -121,7 +121,7 @@ func message(n channels, about, payload string) Input {
 }
 
 // parse reads the reply to a command, nil if it is none.
-func parse(channel string, op Op, v wire.Value) Input {
+func parseReply(channel string, op Op, v wire.Value) Input {
 	switch op {
 	case Count:
 		if numsub(v, 1) {
@@ -136,11 +136,11 @@ func parse(channel string, op Op, v wire.Value) Input {
 			return waitersCounted(v, n)
 		}
 	case CountAndDraw:
-		if n, token, ok := drawn(v); ok {
+		if n, token, ok := countAndToken(v); ok {
 			return Counted{N: n, Token: token}
 		}
 	case ProbeAndDraw:
-		if n, token, ok := drawn(v); ok {
+		if n, token, ok := countAndToken(v); ok {
 			return Probed{N: n, Token: token}
 		}
 	case List:
@@ -214,7 +214,7 @@ func waitersCounted(v wire.Value, channels int) Input {
 }
 
 // drawn reads a count and the token that was drawn with it, 0 if none was.
-func drawn(v wire.Value) (n int, token int64, ok bool) {
+func countAndToken(v wire.Value) (n int, token int64, ok bool) {
 	if len(v.Elems) == 0 || v.Elems[0].Kind != wire.Integer {
 		return 0, 0, false
 	}

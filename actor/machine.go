@@ -225,7 +225,7 @@ func (m *Machine) callerInput(in Input) {
 		m.close()
 	case Unreferenced:
 		m.unreferenced = true
-		m.rest()
+		m.nextOrIdle()
 	}
 }
 
@@ -233,17 +233,17 @@ func (m *Machine) callerInput(in Input) {
 func (m *Machine) do(e Effect) { m.out = append(m.out, e) }
 
 // notify adds an event of the call that is served, or of the hold.
-func (m *Machine) notify(e Event) { m.tell(m.subject(), e) }
+func (m *Machine) notify(e Event) { m.notifyCall(m.soleCall(), e) }
 
 // tell adds an event of a call.
-func (m *Machine) tell(call Call, e Event) {
+func (m *Machine) notifyCall(call Call, e Event) {
 	if m.cfg.Observed == nil || m.cfg.Observed() {
 		m.do(Notify{e, call})
 	}
 }
 
 // subject is the call that all is about, nil if there is no single one.
-func (m *Machine) subject() Call {
+func (m *Machine) soleCall() Call {
 	switch {
 	case m.phase == holding && len(m.hold.calls) == 1:
 		return m.hold.calls[0]
@@ -270,10 +270,10 @@ func (m *Machine) acquire(in Acquire) {
 	case in.Try && (m.phase == holding || len(m.calls) > 0 || m.hold.ending):
 		m.do(Refuse{in.Call, m.refusal(Contended, nil)})
 	default:
-		m.calls = append(m.calls, pendingCall{in, m.now, limit(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
+		m.calls = append(m.calls, pendingCall{in, m.now, waitDeadline(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
 		switch m.phase {
 		case resting:
-			m.begin()
+			m.beginCall()
 		case holding:
 			m.checkWriters()
 		case dialing, joining, electing, elected, confirming, reconfirming, leaving, sleeping:
@@ -285,7 +285,7 @@ func (m *Machine) acquire(in Acquire) {
 func (m *Machine) refusal(why Reason, cause error) Refusal {
 	r := Refusal{Reason: why, Cause: cause, OwnHold: m.phase == holding || m.hold.ending}
 	if r.OwnHold {
-		r.Holders = []protocol.Record{m.holder()}
+		r.Holders = []protocol.Record{m.ownHolder()}
 	} else {
 		r.Holders, r.LastErr = m.current.holders, m.current.lastErr
 		r.Silent, r.SilentConns, r.ReapErr = m.current.silent, m.current.silentConns, m.current.reapErr
@@ -297,14 +297,14 @@ func (m *Machine) refusal(why Reason, cause error) Refusal {
 }
 
 // begin serves the first call.
-func (m *Machine) begin() {
+func (m *Machine) beginCall() {
 	m.state = Acquiring
 	m.current = currentCall{began: m.now, polls: int(m.cfg.Jitter() * pollsPerProbe)}
 	if m.link.queued && !m.calls[0].Try {
 		// Its place in the queue is older than this call. Whoever was woken
 		// instead has yet to read so, and would find the lock taken each time.
 		m.link.queued = false
-		m.tell(m.calls[0].Call, Waiting{})
+		m.notifyCall(m.calls[0].Call, Waiting{})
 		m.sleep(m.pollPause(1), true)
 		return
 	}
@@ -312,7 +312,7 @@ func (m *Machine) begin() {
 }
 
 // rest is where every call ends: the next one is served, or the lock idles.
-func (m *Machine) rest() {
+func (m *Machine) nextOrIdle() {
 	if m.phase != resting {
 		return
 	}
@@ -320,7 +320,7 @@ func (m *Machine) rest() {
 	case m.closing:
 		m.stop()
 	case len(m.calls) > 0:
-		m.begin()
+		m.beginCall()
 	case m.unreferenced && !m.link.queued:
 		m.stop()
 	default:
@@ -348,12 +348,12 @@ func (m *Machine) stop() {
 
 // refuse ends the served call with an error. The lock is off the channel.
 func (m *Machine) refuse(r Refusal) {
-	call := m.calls.take(0)
+	call := m.calls.remove(0)
 	m.phase = resting
 	m.current, m.queue = currentCall{}, nil
 	m.parkEarly()
 	m.do(Refuse{call, r})
-	m.rest()
+	m.nextOrIdle()
 }
 
 // tidy puts the socket away before the last caller is answered: whoever asks
@@ -370,7 +370,7 @@ func (m *Machine) served() bool {
 }
 
 func (m *Machine) cancel(in Cancel) {
-	if m.phase == holding && m.hold.of(in.Call) {
+	if m.phase == holding && m.hold.has(in.Call) {
 		m.do(Reclaim(in))
 		return
 	}
@@ -379,13 +379,13 @@ func (m *Machine) cancel(in Cancel) {
 	case i == 0 && m.served():
 		m.giveUp(m.refusal(Cancelled, in.Cause), cancelLimit)
 	default:
-		m.do(Refuse{m.calls.take(i), m.refusal(Cancelled, in.Cause)})
+		m.do(Refuse{m.calls.remove(i), m.refusal(Cancelled, in.Cause)})
 	}
 }
 
 // expire ends calls that have waited for as long as they may.
 func (m *Machine) expire() {
-	for len(m.calls) > 0 && m.due(m.expiry()) {
+	for len(m.calls) > 0 && m.due(m.callDeadline()) {
 		r := m.refusal(Expired, nil)
 		if m.calls[0].Try {
 			r = m.tryRefusal()
@@ -394,7 +394,7 @@ func (m *Machine) expire() {
 			m.giveUp(r, cancelLimit)
 			return
 		}
-		m.do(Refuse{m.calls.take(0), r})
+		m.do(Refuse{m.calls.remove(0), r})
 	}
 }
 
@@ -448,6 +448,6 @@ func (m *Machine) close() {
 		m.leave.shorten(m.now, departLimit)
 		m.giveUpPlace()
 	default:
-		m.rest()
+		m.nextOrIdle()
 	}
 }

@@ -46,7 +46,7 @@ func (m *Machine) sendProbe(p phase, before ...Command) {
 	m.probe = probe{response: m.cfg.Response(), sent: m.now, n: -1, budget: budget}
 	m.probe.ping = m.newPing(m.probe.response)
 	list := m.unsubscribes(make([]Command, 0, 6), func(channel string) bool {
-		return m.standing(channel) || slices.Contains(m.reaper.responses, channel)
+		return m.outlivesProbe(channel) || slices.Contains(m.reaper.responses, channel)
 	})
 	if m.probe.ping.Want != 0 && m.link.find(m.link.wake) == nil {
 		// Whoever reads the ping may wake its sender at any moment.
@@ -76,7 +76,7 @@ func (m *Machine) pinged(p protocol.Ping) {
 	case p.Response == m.probe.response && m.probe.response != "":
 		m.probe.ownPing = true
 		m.progress()
-	case p.Response == m.hold.self.response && m.hold.self.response != "":
+	case p.Response == m.hold.selfCheck.response && m.hold.selfCheck.response != "":
 		m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(0))})
 	case p.ID == m.link.id || m.link.find(m.cfg.Channel) == nil:
 	default:
@@ -130,8 +130,8 @@ func (m *Machine) record(place int) protocol.Record {
 
 func (m *Machine) answered(in Answered) {
 	r := in.Record
-	if m.phase == holding && in.Response == m.hold.self.response && r.ID == m.link.id && !r.Legacy {
-		m.echoed()
+	if m.phase == holding && in.Response == m.hold.selfCheck.response && r.ID == m.link.id && !r.Legacy {
+		m.selfPingAnswered()
 		return
 	}
 	if !m.phase.probing() || r.ID == m.link.id {
@@ -193,7 +193,7 @@ func (m *Machine) greeted(g Greeted) {
 	f := greetingFault(g)
 	switch {
 	case m.phase == holding:
-		m.checked(f)
+		m.checkReplied(f)
 	case m.phase != joining && !m.phase.probing():
 	case m.probe.staleHellos > 0:
 		m.probe.staleHellos--
@@ -208,7 +208,7 @@ func (m *Machine) greeted(g Greeted) {
 func (m *Machine) counted(in Counted) {
 	switch m.phase {
 	case joining:
-		if !m.link.on(m.cfg.Channel) {
+		if !m.link.isSubscribed(m.cfg.Channel) {
 			// A count in front of the subscription may have left us out.
 			m.probe.staleHellos++
 			m.send(m.count(), Command{Op: Hello})
@@ -249,7 +249,7 @@ func (m *Machine) progress() {
 	switch {
 	case m.phase == joining:
 		m.joined()
-	case !m.phase.probing() || !p.greeted || !p.ownPing || p.n < 0 || !m.link.on(p.response):
+	case !m.phase.probing() || !p.greeted || !p.ownPing || p.n < 0 || !m.link.isSubscribed(p.response):
 	case 1+len(p.records) < p.n && !m.lostToSome():
 	case m.phase == electing:
 		m.elect(p.records)
@@ -261,7 +261,7 @@ func (m *Machine) progress() {
 func (m *Machine) elect(others []protocol.Record) {
 	m.reaper, m.current.failures = reaper{}, 0
 	m.noteHolders(others)
-	if err := m.mismatch(others); err != nil {
+	if err := m.databaseMismatch(others); err != nil {
 		m.fail(err)
 		return
 	}
@@ -349,7 +349,7 @@ func (m *Machine) backOff(taken bool) {
 func (m *Machine) retryPause() time.Duration {
 	for _, r := range m.probe.records {
 		if r.Mode == protocol.Pending && r.Election == protocol.Unstated {
-			return m.jittered(oldPause)
+			return m.jittered(oldPeerPause)
 		}
 	}
 	return m.quickPause()
@@ -362,7 +362,7 @@ func (m *Machine) refuseHeld() {
 }
 
 func (m *Machine) confirm(others []protocol.Record) {
-	if err := m.mismatch(others); err != nil {
+	if err := m.databaseMismatch(others); err != nil {
 		m.fail(err)
 		return
 	}

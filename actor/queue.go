@@ -75,7 +75,7 @@ func (m *Machine) woken(w protocol.Wake) {
 		}
 	case m.phase == holding:
 		m.prependQueue(w.Queue)
-	case m.phase == resting, m.phase == leaving && m.leave.last():
+	case m.phase == resting, m.phase == leaving && m.leave.final():
 		m.link.queued = false
 		m.passQueue(slices.Clone(w.Queue))
 	default:

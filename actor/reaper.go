@@ -68,7 +68,7 @@ func (r *reaper) silent() []Connection {
 const (
 	// slowTrips is how many round trips a participant may take to answer, if
 	// that is more than it may take anyway.
-	slowTrips = 8
+	slowRoundTrips = 8
 	// slowTimeouts bounds that, in times that it may take anyway.
 	slowTimeouts = 3
 )
@@ -77,7 +77,7 @@ const (
 // takes its time for us, it does so for others: a hundred readers that come at
 // once have ten thousand answers to give, and more pings make them only more.
 func (m *Machine) unavailable() time.Duration {
-	return max(m.cfg.Unavailable, min(slowTrips*m.link.roundTrip, slowTimeouts*m.cfg.Unavailable))
+	return max(m.cfg.Unavailable, min(slowRoundTrips*m.link.roundTrip, slowTimeouts*m.cfg.Unavailable))
 }
 
 // rolled notes when a ping of the roll has gone out.

@@ -75,6 +75,6 @@ func (m *Machine) endOneCall(call Call, loss error) {
 	m.hold.calls = slices.DeleteFunc(m.hold.calls, func(c Call) bool { return c == call })
 	m.endCall(call, loss)
 	if loss == nil {
-		m.tell(call, GaveBack{ID: m.hold.id})
+		m.notifyCall(call, GaveBack{ID: m.hold.id})
 	}
 }
