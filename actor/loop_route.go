@@ -10,32 +10,32 @@ import (
 // router matches the frames of one stream with the commands that were written:
 // pushes by channel, replies first in, first out.
 type router struct {
-	unanswered []sent
-	// The last pushes of their kind, most of which are about one channel.
+	unanswered []sent // in the order in which they were written
+	// The last inputs of their kind, for reuseLast: most are about one channel.
 	subscribed, unsubscribed Input
 }
 
-// Inputs that nearly every attempt has. In an interface they would be a piece of
-// memory each time.
+// Inputs of nearly every attempt. Made anew, each would be an allocation.
 var (
 	countedOne    Input = Counted{N: 1}
 	greetedMaster Input = Greeted{Role: "master", Mode: "standalone"}
 )
 
-// sent is a command that was written. Text says that it was a script's text.
+// sent is a command that was written.
 type sent struct {
 	op   Op
-	text bool
+	text bool // a script was sent by its text
 }
 
 func (t *router) sent(c Command) { t.unanswered = append(t.unanswered, sent{c.Op, c.Text}) }
 
-// names are the channels that a lock knows what to expect on. All others
-// bring answers.
+// channels are the lock's channel, the waiters' channel and the wake channel.
+// Every other channel on the socket is a response channel.
 type channels struct{ channel, waiters, wake string }
 
-// input turns a frame into an input, or nil for a frame that is for nobody. An
-// error means that the stream cannot be followed any longer.
+// input turns a frame into an input, or into nil for a push that means nothing to
+// a lock. After an error it is not known which reply belongs to which command,
+// and the socket must be closed.
 func (t *router) input(n channels, v wire.Value) (Input, error) {
 	if v.Kind == wire.Push {
 		return t.push(n, v), nil
@@ -53,8 +53,8 @@ func (t *router) input(n channels, v wire.Value) (Input, error) {
 	return nil, &Fault{Kind: Unsupported, Command: c.op.String(), Message: "a reply of an unexpected kind"}
 }
 
-// reply takes the command that a reply belongs to. A subscribe has no reply
-// unless it is refused, and then its error takes a place among the replies.
+// reply removes the command that a reply belongs to. A SUBSCRIBE or UNSUBSCRIBE
+// has no reply unless it is refused; the error has its place among the replies.
 func (t *router) reply(refused bool) (sent, bool) {
 	i := slices.IndexFunc(t.unanswered, func(c sent) bool { return refused || !c.op.pushed() })
 	if i < 0 {
@@ -83,7 +83,8 @@ func (t *router) push(n channels, v wire.Value) Input {
 	return nil
 }
 
-// again returns an input, as the one that came last if it is equal.
+// reuseLast returns an input. If it equals the last one, it returns that and so
+// allocates nothing.
 func reuseLast[T interface {
 	comparable
 	Input
@@ -94,15 +95,15 @@ func reuseLast[T interface {
 	return *last
 }
 
-// confirm takes the first command that a push confirms.
+// confirm removes the command that a push confirms, the oldest of its kind.
 func (t *router) confirm(op Op) {
 	if i := slices.IndexFunc(t.unanswered, func(c sent) bool { return c.op == op }); i >= 0 {
 		t.unanswered = slices.Delete(t.unanswered, i, i+1)
 	}
 }
 
-// message reads a message. Junk hurts nobody: on a response channel it is an
-// answer of the worst kind, and elsewhere nothing.
+// message reads a published message. A malformed one is ignored, but for those on
+// a response channel: there it counts as the answer of a legacy participant.
 func message(n channels, about, payload string) Input {
 	switch about {
 	case n.channel:
@@ -120,7 +121,7 @@ func message(n channels, about, payload string) Input {
 	return nil
 }
 
-// parse reads the reply to a command, nil if it is none.
+// parseReply reads the reply to a command, nil if it is malformed.
 func parseReply(channel string, op Op, v wire.Value) Input {
 	switch op {
 	case Count:
@@ -188,7 +189,7 @@ func integer(op Op, n int) Input {
 	}
 }
 
-// numsub says whether the value is the reply of PUBSUB NUMSUB for a number of
+// numsub reports whether a value is the reply of PUBSUB NUMSUB for a number of
 // channels.
 func numsub(v wire.Value, channels int) bool {
 	if len(v.Elems) != 2*channels {
@@ -202,7 +203,7 @@ func numsub(v wire.Value, channels int) bool {
 	return true
 }
 
-// subscribers are those of one channel in the reply of PUBSUB NUMSUB.
+// subscribers returns the count of one channel in the reply of PUBSUB NUMSUB.
 func subscribers(v wire.Value, channel int) int { return int(v.Elems[2*channel+1].Int) }
 
 func waitersCounted(v wire.Value, channels int) Input {
@@ -213,7 +214,8 @@ func waitersCounted(v wire.Value, channels int) Input {
 	return WaitersCounted{Counts: counts}
 }
 
-// drawn reads a count and the token that was drawn with it, 0 if none was.
+// countAndToken reads the reply of a fencing script: the count, and the token, 0
+// if none was drawn.
 func countAndToken(v wire.Value) (n int, token int64, ok bool) {
 	if len(v.Elems) == 0 || v.Elems[0].Kind != wire.Integer {
 		return 0, 0, false
@@ -232,7 +234,7 @@ func connections(channel, list string) []Connection {
 	return all
 }
 
-// encode adds a command to what is to be written.
+// encode appends a command to dst as it is written to the socket.
 func (r *runner) encode(dst []byte, c Command) []byte {
 	channel := r.cfg.Channel
 	switch c.Op {
@@ -274,6 +276,7 @@ func (r *runner) encode(dst []byte, c Command) []byte {
 	return dst
 }
 
+// name returns the connection's name that a HELLO sets, empty for none.
 func (r *runner) name(n Naming) string {
 	switch n {
 	case LockName:
