@@ -2,32 +2,33 @@ package actor
 
 import "time"
 
-// ending is a key that is given back, and for how long that is tried. It takes
-// itself away after its expiry anyway.
+// ending is a key that is given back. The rule: its deletion is tried until it
+// is known to have succeeded, or the key must have expired. A command that may
+// yet set the key is waited for before.
 type ending struct {
 	id          string
-	until       time.Time
-	answerBy    time.Time // when whoever has released waits no longer, zero for until
-	awaitedTake int       // a command that may set the key yet, 0 for none
-	num         int       // of the command under way, 0 for none
-	next        time.Time // when another one begins
-	failures    int       // commands that may have been run all the same
+	until       time.Time // when it is given up
+	answerBy    time.Time // when the release is answered, zero for until
+	awaitedTake int       // a TakeKey that may yet set the key, 0 for none
+	num         int       // of the DropKey under way, 0 for none
+	next        time.Time // when the next DropKey is sent, whatever is under way
+	failures    int       // DropKeys without a reply; they may have been run
 	lastErr     error     // of the last one
 }
 
-// failing says that it pauses behind an error.
+// isPausing reports whether it waits for the end of a backoff.
 func (e *ending) isPausing() bool { return e.awaitedTake == 0 && e.num == 0 }
 
-// hasten lets it take no longer than a duration from now on.
+// shorten lets it take no longer than within, from now on.
 func (e *ending) shorten(now time.Time, within time.Duration) {
 	if until := now.Add(within); until.Before(e.until) {
 		e.until = until
 	}
 }
 
-// giveBack deletes the key if it is the own one, and tells those that wait. A
-// command that may set it must have ended before, or it would set it behind
-// that.
+// giveBack begins to delete the key, if it has the id. A TakeKey that is under
+// way is waited for first, up to a limit: it would set the key again behind the
+// deletion.
 func (l *Lease) giveBack(e ending) {
 	l.phase = leaseEnding
 	l.end = e
@@ -68,7 +69,7 @@ func (l *Lease) endTick() {
 	}
 }
 
-// doubt is why it is not known to have succeeded.
+// cause is why the key is not known to be deleted.
 func (e *ending) cause() error {
 	if e.lastErr != nil {
 		return e.lastErr
@@ -76,7 +77,7 @@ func (e *ending) cause() error {
 	return errNoAnswer
 }
 
-// ended takes the outcome of a command.
+// endingReplied takes the outcome of the awaited TakeKey or of a DropKey.
 func (l *Lease) endingReplied(in Ran) {
 	e := &l.end
 	switch {
@@ -94,13 +95,14 @@ func (l *Lease) endingReplied(in Ran) {
 	case !in.Reply.OK && e.failures == 0:
 		l.endingDone(ErrNotOwned)
 	default:
-		// A key that is gone behind an error was deleted by the command whose
-		// reply was lost.
+		// The key is gone. If an earlier command failed, that one may have
+		// deleted it, and its reply was lost.
 		l.endingDone(nil)
 	}
 }
 
-// retry gives the key back later. Others wait for that, and a try does not.
+// retryDelete deletes the key again after a backoff. Calls wait for that; a try
+// is refused.
 func (l *Lease) retryDelete(err error) {
 	e := &l.end
 	e.num, e.lastErr = 0, err
@@ -117,7 +119,8 @@ func (l *Lease) retryDelete(err error) {
 	}
 }
 
-// over ends the giving back. Err says why it is not known to have succeeded.
+// endingDone ends the deletion. err is why the key is not known to be deleted,
+// nil if it is.
 func (l *Lease) endingDone(err error) {
 	l.answerRelease(err)
 	l.abandonTake(l.end.awaitedTake, l.end.id)
@@ -125,7 +128,7 @@ func (l *Lease) endingDone(err error) {
 	l.nextOrIdle()
 }
 
-// returned answers whoever has released.
+// answerRelease answers the release, once.
 func (l *Lease) answerRelease(err error) {
 	h := &l.hold
 	if h.call == nil || h.loss != nil {
