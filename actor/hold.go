@@ -7,27 +7,27 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// hold is one participation that was granted, from the grant until it has
-// left. A reader's may be that of several calls.
+// hold is one hold of the participant, from the grant until the channel is left.
+// Several calls share a reader's hold.
 type hold struct {
 	calls       []Call
 	id          string
 	token       int64
 	since       time.Time
-	nextCheck   time.Time // of the next health check
-	checks      []check   // under way
+	nextCheck   time.Time // when the next health check is due
+	checks      []check   // under way, in the order of their replies
 	selfCheck   selfCheck
 	writerCheck writerCheck
-	// strangers have asked who do not say whether they wait: peers of other
-	// kinds, which nobody wakes.
+	// unknownWaiters says that a ping came without a holder id: from a peer of
+	// another kind, which may wait and is woken by nobody.
 	unknownWaiters bool
-	ending         bool // given back or closed, on its way off the channel
-	loss           error
-	awaited        bool // its end off the channel, by whoever has ended it
+	ending         bool  // over for its callers, the channel is not left yet
+	loss           error // why it was lost, nil if it was given back
+	awaited        bool  // a Release waits for the departure
 }
 
-// check is a question whether the hold still stands: a health check, or a
-// caller's.
+// check is a HELLO that asks whether the hold still stands: a health check, or
+// one for a caller.
 type check struct {
 	sent time.Time
 	hold Call
@@ -36,19 +36,21 @@ type check struct {
 
 func (h *hold) has(call Call) bool { return slices.Contains(h.calls, call) }
 
-// answerDue is when a check must be answered.
+// answerDue is when the oldest check must be answered.
 func (m *Machine) answerDue() time.Time {
 	return m.hold.checks[0].sent.Add(min(m.cfg.Health, healthLimit))
 }
 
-// examine asks the node for its role: a subscription survives the node's
-// demotion and answers pings there, beside a second owner on the new master.
+// sendCheck asks the node for its role. A PING would not do: a subscription
+// survives the demotion of its node and is answered there, while the new master
+// grants the lock to a second holder.
 func (m *Machine) sendCheck(hold, call Call) {
 	m.hold.checks = append(m.hold.checks, check{m.now, hold, call})
 	m.send(Command{Op: Hello})
 }
 
-// checkHealth checks now, or has waited too long for the answer.
+// checkHealth sends the health check that is due, or ends the hold if a check
+// was not answered in time.
 func (m *Machine) checkHealth() {
 	if len(m.hold.checks) > 0 && m.due(m.answerDue()) {
 		m.lose(late(Hello))
@@ -60,6 +62,8 @@ func (m *Machine) checkHealth() {
 	}
 }
 
+// checkReplied takes the reply to the oldest check. f is why the node must not be
+// trusted, nil if it is still a master.
 func (m *Machine) checkReplied(f *Fault) {
 	if f != nil {
 		m.lose(f)
@@ -74,7 +78,7 @@ func (m *Machine) checkReplied(f *Fault) {
 	m.notify(Checked{RoundTrip: m.now.Sub(c.sent)})
 }
 
-// inquire answers a caller that wants to know whether its hold stands.
+// checkOwned asks the server whether a hold still stands, for a caller.
 func (m *Machine) checkOwned(in CheckOwned) {
 	if m.phase != holding || !m.hold.has(in.Hold) {
 		m.do(OwnedAnswer{Call: in.Call})
@@ -83,7 +87,8 @@ func (m *Machine) checkOwned(in CheckOwned) {
 	m.sendCheck(in.Hold, in.Call)
 }
 
-// endHold ends what the holders have. The rest is housekeeping.
+// endHold ends the hold for its callers, before anything is written. loss is why
+// it was lost, nil if it is given back.
 func (m *Machine) endHold(loss error) {
 	m.hold.ending = true
 	m.hold.loss = loss
@@ -102,7 +107,7 @@ func (m *Machine) endHold(loss error) {
 	m.hold.checks = nil
 }
 
-// endCall ends what one holder has.
+// endCall ends the hold for one call.
 func (m *Machine) endCall(call Call, loss error) {
 	m.do(End{Hold: call, Loss: loss})
 	if loss != nil {
@@ -110,7 +115,8 @@ func (m *Machine) endCall(call Call, loss error) {
 	}
 }
 
-// holder describes the own hold to callers that wait for it.
+// ownHolder is the record of the own hold, for the refusals of calls that wait
+// behind it.
 func (m *Machine) ownHolder() protocol.Record {
 	return protocol.Record{
 		ID: m.hold.id, Mode: m.want(), Election: protocol.NotElected, Label: m.cfg.Label,
@@ -118,7 +124,8 @@ func (m *Machine) ownHolder() protocol.Record {
 	}
 }
 
-// lose ends a hold that the server may have given to somebody else already.
+// lose ends a hold because of an error, and closes the socket. The server may
+// have granted the lock to somebody else already.
 func (m *Machine) lose(err error) {
 	m.endHold(err)
 	m.drop()
@@ -127,7 +134,8 @@ func (m *Machine) lose(err error) {
 	m.nextOrIdle()
 }
 
-// release begins to give a hold back; whoever comes later joins in.
+// release begins to give a hold back. A second release of the same hold has
+// nothing to do but to shorten the first one if it comes with a loss.
 func (m *Machine) release(in Release) {
 	if !m.hold.has(in.Hold) {
 		return
@@ -152,21 +160,22 @@ func (m *Machine) release(in Release) {
 	}
 	m.hold.awaited = true
 	m.endHold(in.Loss)
-	d := departure{within: leaveLimit}
+	d := departure{within: releaseLimit}
 	if in.Loss != nil {
 		d.within = departLimit
 	}
 	m.depart(d)
 }
 
-// inherits says whether the next call of this lock takes the hold over where it
-// stands, as nobody else is known to wait. A token cannot be handed on.
+// handsToNextCall reports whether the next call of this lock takes the hold over
+// without leaving the channel. That is so if nobody else is known to wait, and
+// never with fencing: each hold needs a token of its own.
 func (m *Machine) handsToNextCall() bool {
 	return len(m.calls) > 0 && len(m.queue) == 0 && !m.hold.unknownWaiters && !m.cfg.Shared && !m.cfg.Fenced
 }
 
-// abandon closes the socket of a release that nobody waits for: the lock must
-// not outlive its release.
+// abandon closes the socket of a release that its caller no longer waits for.
+// The caller is told that the hold is over, so the subscription must not last.
 func (m *Machine) abandon(in Abandon) {
 	if !m.hold.ending || !m.hold.has(in.Hold) {
 		return
@@ -175,7 +184,8 @@ func (m *Machine) abandon(in Abandon) {
 	m.departed(in.Cause)
 }
 
-// reclaimed gives back a grant that nobody has received.
+// reclaimed refuses a call whose grant was taken back unreceived, and gives the
+// hold back.
 func (m *Machine) reclaimed(in Reclaimed) {
 	r := Refusal{Reason: Cancelled, Cause: in.Cause}
 	switch {
@@ -192,7 +202,8 @@ func (m *Machine) reclaimed(in Reclaimed) {
 	}
 }
 
-// holdDeadline is when a hold has something to do.
+// holdDeadline is when the next check of a hold is due: of its health, of itself
+// or of the writers that wait.
 func (m *Machine) holdDeadline() time.Time {
 	at := m.hold.nextCheck
 	for _, t := range []time.Time{m.selfCheckDue(), m.writerCheckDue()} {

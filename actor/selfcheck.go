@@ -8,14 +8,15 @@ import (
 
 // selfCheck is a hold's ping to itself, through the channel and back. It shows
 // more than a health check: that the subscription delivers, and that an answer
-// gets through.
+// arrives on its response channel.
 type selfCheck struct {
 	next     time.Time // zero for never
-	response string    // of the ping under way
+	response string    // response channel of the ping under way, empty for none
 	sent     time.Time
 }
 
-// selfDue is when the hold pings itself, or when its ping must be back.
+// selfCheckDue is when the next self check begins, or the one under way must have
+// ended.
 func (m *Machine) selfCheckDue() time.Time {
 	if s := m.hold.selfCheck; s.response != "" {
 		return s.sent.Add(min(m.cfg.SelfCheck, m.cfg.Unavailable))
@@ -23,6 +24,8 @@ func (m *Machine) selfCheckDue() time.Time {
 	return m.hold.selfCheck.next
 }
 
+// runSelfCheck begins a self check that is due, or ends the hold if the one under
+// way was not answered in time.
 func (m *Machine) runSelfCheck() {
 	if !m.due(m.selfCheckDue()) {
 		return
@@ -37,7 +40,7 @@ func (m *Machine) runSelfCheck() {
 		Command{Op: SelfPing, Ping: &protocol.Ping{Response: response, ID: m.link.id}})
 }
 
-// echoed takes the own record that has come back.
+// selfPingAnswered takes the own record, the answer to the ping under way.
 func (m *Machine) selfPingAnswered() {
 	s := &m.hold.selfCheck
 	m.notify(Checked{RoundTrip: m.now.Sub(s.sent)})
