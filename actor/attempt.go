@@ -28,7 +28,7 @@ const (
 )
 
 // withdrawClaims makes the own record one that claims nothing: a pending
-// writer's or a joining reader's.
+// writer's or a joining reader's. The probe under way is forgotten.
 func (m *Machine) withdrawClaims() {
 	m.mode, m.joining, m.isElected = protocol.Pending, false, false
 	if m.cfg.Shared {

@@ -17,7 +17,8 @@ type LeaseConfig struct {
 	TTL time.Duration
 	// Renew is the time between two renewals.
 	Renew time.Duration
-	// Poll is the time after which a waiter tries again, at the latest.
+	// Poll is the time between two attempts of a waiter, on average. A release
+	// and the expiry of the key shorten it.
 	Poll time.Duration
 	// MaxWait bounds how long an acquire waits, 0 for no bound.
 	MaxWait time.Duration
@@ -45,14 +46,14 @@ const (
 // Lease is the state of one lock that is a key with an expiry, renewed while it
 // is held. Like [Machine] it is pure, and not safe for concurrent use.
 //
-// The rule of a lease: a hold is valid for the TTL, less a margin for clocks,
-// from the moment when the last command was sent that has set or renewed the
-// key. Not from its reply: a reply may be late, and the expiry in Redis runs
-// from when the command ran.
+// The validity rule: a hold is valid for the TTL, less a margin for clocks, from
+// the moment when the last command was sent that has set or renewed the key. Not
+// from its reply: a reply may be late, and the expiry in Redis runs from when the
+// command ran.
 //
-// The second rule: a command whose outcome is not known may have been run, or
-// may still run. So a key that it may have set is deleted once its outcome is
-// in or the caller has been refused.
+// The clean-up rule: a command whose outcome is not known may have been run, or
+// may still run. A key that it may have set is deleted after the call is refused
+// and, unless that takes too long, after the command's outcome is in.
 type Lease struct {
 	cfg   LeaseConfig
 	now   time.Time

@@ -348,7 +348,8 @@ func (m *Machine) becomeElected() {
 // backOff leaves the channel and comes back. With taken, somebody holds the lock
 // or has won the election: the lock sleeps and polls. Otherwise the other
 // contender may still fail, and if all went to sleep the lock would stand free
-// for a whole poll interval: it attempts again after a few round trips.
+// for a whole poll interval: it attempts again after a few round trips. So does
+// a try, which has no time to sleep.
 func (m *Machine) backOff(taken bool) {
 	held := len(m.current.holders) > 0
 	switch {
@@ -364,10 +365,10 @@ func (m *Machine) backOff(taken bool) {
 	}
 }
 
-// retryPause is the pause behind a probe that found only contenders. One of them
-// may be a peer of portalocker 4.0 or 4.1. Such a peer counts first and pings
-// 100 ms later. If we came and left within that time, it would wait for our
-// answer for a second, pending, so that nobody is granted meanwhile, and then
+// retryPause is the pause of a lock that met no holder, only other contenders.
+// One of them may be a peer of portalocker 4.0 or 4.1. Such a peer counts first
+// and pings 100 ms later. If we came and left within that time, it would wait for
+// our answer for a second, pending, so that nobody is granted meanwhile, and then
 // begin anew with the same result. So this lock stays away longer.
 func (m *Machine) retryPause() time.Duration {
 	for _, r := range m.probe.records {
@@ -412,7 +413,8 @@ func (m *Machine) demote(others []protocol.Record) {
 }
 
 // inconclusive ends a probe whose answers did not all come. It never leads to a
-// grant: any of the silent participants may hold.
+// grant: any of the silent participants may hold. An elected lock stays on the
+// channel, a promoted one demotes, a try is refused, and any other sleeps.
 func (m *Machine) inconclusive() {
 	missing := m.missingAnswers()
 	silentConns, reapErr := m.reaper.silent(), m.reaper.err
