@@ -9,21 +9,26 @@ import (
 )
 
 const (
+	// backoffMin and backoffMax bound the pause behind a failed attempt. It
+	// doubles with each failure in a row.
 	backoffMin = 25 * time.Millisecond
 	backoffMax = time.Second
-	// A contender that lost to another tries again after a few round trips.
-	quickTrips = 4
-	quickMin   = time.Millisecond
-	quickMax   = 50 * time.Millisecond
-	// oldPause is the same beside a peer of 4.0 or 4.1.
-	oldPause = 150 * time.Millisecond
-	// manyCount is what Machine.many is, except in small worlds.
+	// quickRoundTrips is the pause of a contender that lost to another, in
+	// round trips; quickMin and quickMax bound it.
+	quickRoundTrips = 4
+	quickMin        = time.Millisecond
+	quickMax        = 50 * time.Millisecond
+	// oldPeerPause is the same beside a peer of portalocker 4.0 or 4.1.
+	oldPeerPause = 150 * time.Millisecond
+	// defaultCrowdSize is Machine.crowdSize, except in some tests.
 	defaultCrowdSize = 16
-	// crowdPause is how long each of them stays away for each other one.
+	// crowdPause is how long a contender stays away for each member of a
+	// crowd.
 	crowdPause = 2 * time.Millisecond
 )
 
-// withdraw takes every claim out of the own record.
+// withdrawClaims makes the own record one that claims nothing: a pending
+// writer's or a joining reader's. The probe under way is forgotten.
 func (m *Machine) withdrawClaims() {
 	m.mode, m.joining, m.isElected = protocol.Pending, false, false
 	if m.cfg.Shared {
@@ -32,9 +37,10 @@ func (m *Machine) withdrawClaims() {
 	m.probe, m.reaper = probe{}, reaper{}
 }
 
-// claim puts the hold into the own record. From the deciding count or probe on
-// the stream brings only pings of those who came later, and they must see that
-// the lock is taken.
+// claimHold makes the own record a holder's. It is called when the reply to the
+// deciding count or probe is read. Pings behind that reply come from
+// participants that the reply does not include, and they must see that the lock
+// is taken.
 func (m *Machine) claimHold() {
 	m.mode, m.joining = m.want(), false
 }
@@ -42,9 +48,10 @@ func (m *Machine) claimHold() {
 // attempt begins one attempt to get the lock.
 func (m *Machine) attempt() { m.attemptWith(false) }
 
-// attemptWith begins an attempt, on a fresh socket if that is wanted.
+// attemptWith begins an attempt. With fresh a missing socket is dialled anew,
+// and no idle one is taken.
 func (m *Machine) attemptWith(fresh bool) {
-	m.tell(m.calls[0].Call, Attempting{})
+	m.notifyCall(m.calls[0].Call, Attempting{})
 	m.current.roundTrips, m.current.retryAtOnce = 0, false
 	if m.link.up {
 		m.link.reused, m.link.answered = true, false
@@ -56,16 +63,17 @@ func (m *Machine) attemptWith(fresh bool) {
 	m.do(Dial{Dial: m.link.dial, Fresh: fresh})
 }
 
-// dialed takes the socket.
 func (m *Machine) dialed(in Dialed) {
 	m.link = link{up: true, id: in.ID, wake: m.cfg.WakeChannel(in.ID), reused: !in.Fresh, dial: m.link.dial, roundTrip: m.link.roundTrip}
 	m.join()
 }
 
-// join subscribes, counts and asks for the role in one write. The HELLO stands
-// behind the count: before it, a pause could hold the count until the node is
-// demoted, and the old role would vouch for it. The name comes with it, behind
-// the SUBSCRIBE: only who is on the channel may bear it.
+// join subscribes, counts and asks for the node's role in one write. The HELLO
+// stands behind the count. In front of it, it would not do: CLIENT PAUSE can
+// hold the count back until the node is demoted, and the role would be the old
+// one. On a reused socket this HELLO sets the connection's name too, behind the
+// SUBSCRIBE: peers end connections with the lock's name that do not answer, so
+// only a participant may bear it. A fresh socket gets the name with its login.
 func (m *Machine) join() {
 	m.phase = joining
 	m.withdrawClaims()
@@ -84,7 +92,7 @@ func (m *Machine) join() {
 	m.send(append(list, hello)...)
 }
 
-// count is the first question of an attempt.
+// count is the command that counts the subscribers in the first round trip.
 func (m *Machine) count() Command {
 	if m.cfg.Fenced {
 		return Command{Op: CountAndDraw}
@@ -92,9 +100,10 @@ func (m *Machine) count() Command {
 	return Command{Op: Count}
 }
 
-// joined looks whether the first round trip is complete.
+// joined acts on the first round trip, once all of it is in: the subscription,
+// the count and the role.
 func (m *Machine) joined() {
-	if !m.link.on(m.cfg.Channel) || m.probe.n < 0 || !m.probe.greeted {
+	if !m.link.isSubscribed(m.cfg.Channel) || m.probe.n < 0 || !m.probe.greeted {
 		return
 	}
 	m.link.roundTrip = m.now.Sub(m.probe.sent)
@@ -105,7 +114,7 @@ func (m *Machine) joined() {
 	case 1:
 		m.grant()
 	default:
-		if m.crowded() {
+		if m.yieldsToCrowd() {
 			m.current.crowdBackoffs++
 			m.depart(departure{pause: m.leavePause()})
 			return
@@ -114,26 +123,29 @@ func (m *Machine) joined() {
 	}
 }
 
-// crowded says whether a writer is better off to come back in a moment. When a
-// thousand come at once, and each asks everybody, a million answers keep the
-// server busy; when they come one after the other, it is a few each. But there
-// may be as many readers, which stay: it puts up with twice as many each time.
-func (m *Machine) crowded() bool {
+// yieldsToCrowd reports whether a writer leaves instead of probing, and comes
+// back later. When a thousand contenders probe at once the server carries a
+// million answers; when they come one after the other, it is a few each. But the
+// subscribers may be as many readers, which stay: so the size that makes a
+// writer leave doubles each time.
+func (m *Machine) yieldsToCrowd() bool {
 	return m.inCrowd() && m.probe.n > m.crowdSize<<m.current.crowdBackoffs && !m.cfg.Shared
 }
 
-// amongMany says whether a lock that may as well wait meets a crowd. One that was
-// woken may not: others count on it.
+// inCrowd reports whether the lock meets a crowd and may give way to it. A try
+// may not, it has no time. A woken contender may not: the queue that it carries
+// waits for it.
 func (m *Machine) inCrowd() bool {
 	return m.probe.n > m.crowdSize && !m.calls[0].Try && !m.current.carriesWake
 }
 
-// fail ends an attempt with an error. Its socket is closed.
+// fail ends an attempt with an error and closes its socket. The next attempt
+// follows after a backoff, unless the call is a try or the error is terminal.
 func (m *Machine) fail(err error) {
-	doubtful := m.link.maybeDead()
+	maybeDead := m.link.maybeDead()
 	m.drop()
-	if doubtful {
-		m.attempt() // a try would fail although the server is well
+	if maybeDead {
+		m.attempt() // the server may be well; a try must not fail because of an old socket
 		return
 	}
 	if unauthorized(err) && m.cfg.Renewable && !m.current.renewed {
@@ -156,19 +168,21 @@ func (m *Machine) fail(err error) {
 	m.sleep(pause, false)
 }
 
-// jittered scales a duration to between one half and one and a half of it, so
-// that those who started together do not go on together.
+// jittered scales a duration by a random factor of 0.5 to 1.5. Contenders that
+// started together come apart by it.
 func (m *Machine) jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + m.cfg.Jitter()))
 }
 
-// quick is the pause of a contender whom no holder blocks.
+// quickPause is the pause of a contender that met no holder, only other
+// contenders.
 func (m *Machine) quickPause() time.Duration {
-	return m.jittered(min(max(quickTrips*m.link.roundTrip, quickMin), quickMax))
+	return m.jittered(min(max(quickRoundTrips*m.link.roundTrip, quickMin), quickMax))
 }
 
-// absence is how long a contender stays away that leaves the channel to others.
-// Many make it longer, so that only a few are there at a time.
+// leavePause is how long a contender stays away that gives way to other
+// contenders. In a crowd it is longer, so that only a few are on the channel at
+// a time.
 func (m *Machine) leavePause() time.Duration {
 	if m.probe.n > m.crowdSize {
 		return max(m.retryPause(), m.jittered(time.Duration(m.probe.n)*crowdPause))
@@ -176,7 +190,26 @@ func (m *Machine) leavePause() time.Duration {
 	return m.retryPause()
 }
 
-// grant answers the served call, or all of them if they share.
+// grant grants the lock to the served call, or to all calls if they share.
+//
+// The grant rule:
+//
+//   - A writer is granted only if, at one instant with its own record already
+//     exclusive, it is alone, or everybody subscribed at that instant has
+//     answered, and nobody claims exclusive and nobody claims shared.
+//     [protocol.Confirm] adds what peers of other versions make necessary.
+//   - A reader is granted only if it is alone, or everybody subscribed at that
+//     instant has answered shared; see [protocol.Join].
+//   - A HELLO behind the deciding count or probe, in the same write, has
+//     reported a master that runs standalone.
+//
+// Why that is enough: take two grants, A before B, with A still subscribed at
+// B's instant. B's count includes A. A answers B's ping after it has decided on
+// its own grant, so it answers with a claim, and B is not granted. Ids and the
+// election do not enter into it; they are about progress.
+//
+// Own records count without being published. An inconclusive probe never means
+// free.
 func (m *Machine) grant() {
 	if m.cfg.Fenced && m.probe.token == 0 {
 		m.fail(&Fault{Kind: Unsupported, Command: CountAndDraw.String(), Message: "the server drew no fencing token"})
@@ -185,38 +218,39 @@ func (m *Machine) grant() {
 	m.claimHold()
 	m.link.queued = false
 	m.phase, m.state = holding, Held
-	m.hold = hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, check: m.now.Add(m.cfg.Health)}
+	m.hold = hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, nextCheck: m.now.Add(m.cfg.Health)}
 	if m.cfg.SelfCheck > 0 {
-		m.hold.self.next = m.now.Add(m.cfg.SelfCheck)
+		m.hold.selfCheck.next = m.now.Add(m.cfg.SelfCheck)
 	}
-	serve := m.current
+	call := m.current
 	list := m.unsubscribes(nil, func(channel string) bool { return channel == m.cfg.Channel || channel == m.link.wake })
-	if m.cfg.Shared && serve.slept && !serve.carriesWake && !serve.readersWoken {
-		// Nobody has woken it, so nobody has woken the others either.
+	if m.cfg.Shared && call.slept && !call.carriesWake && !call.readersWoken {
+		// This reader found the lock by a poll. Nobody has woken the other
+		// sleeping readers.
 		list = append(list, Command{Op: WakeReaders})
 	}
 	if len(list) > 0 {
 		m.send(list...)
 	}
 	m.current, m.probe, m.reaper = currentCall{}, probe{}, reaper{}
-	m.admit(serve.roundTrips, m.now.Sub(serve.began))
+	m.admit(call.roundTrips, m.now.Sub(call.began))
 	for m.cfg.Shared && len(m.calls) > 0 {
-		m.admit(serve.roundTrips, m.now.Sub(serve.began))
+		m.admit(call.roundTrips, m.now.Sub(call.began))
 	}
 }
 
-// admit gives the first call its hold.
-func (m *Machine) admit(trips int, waited time.Duration) {
-	call := m.calls.take(0)
+// admit grants the hold to the first call.
+func (m *Machine) admit(roundTrips int, waited time.Duration) {
+	call := m.calls.remove(0)
 	m.hold.calls = append(m.hold.calls, call)
-	m.tell(call, Granted{ID: m.hold.id, Token: m.hold.token, RoundTrips: trips, Waited: waited})
+	m.notifyCall(call, Granted{ID: m.hold.id, Token: m.hold.token, RoundTrips: roundTrips, Waited: waited})
 	m.do(Grant{Call: call, ID: m.hold.id, Token: m.hold.token})
 }
 
-// mismatch finds a participant that draws fencing tokens elsewhere. Pub/sub
-// knows no databases, so both take part in one lock, but the tokens of the two
-// counters say nothing about each other.
-func (m *Machine) mismatch(others []protocol.Record) error {
+// databaseMismatch is the fault of a participant that draws fencing tokens from
+// another database, nil if there is none. Pub/sub knows no databases, so both
+// take part in one lock, but tokens of two counters cannot be compared.
+func (m *Machine) databaseMismatch(others []protocol.Record) error {
 	i := slices.IndexFunc(others, func(r protocol.Record) bool { return m.cfg.Fenced && r.Fenced && r.DB != m.cfg.DB })
 	if i < 0 {
 		return nil

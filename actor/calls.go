@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// waiting is a call that has not been answered.
+// pendingCall is an acquire that has not been answered.
 type pendingCall struct {
 	Acquire
-	since time.Time
-	limit time.Time // zero for none
+	since    time.Time // its arrival
+	deadline time.Time // zero for none
 }
 
-// callers are the calls of a lock in order of arrival.
+// callQueue are the pending calls of a lock, in order of arrival.
 type callQueue []pendingCall
 
-// find returns where a call stands, or -1.
+// find returns the index of a call, or -1.
 func (c callQueue) find(call Call) int {
 	return slices.IndexFunc(c, func(w pendingCall) bool { return w.Call == call })
 }
 
-// take takes a call out, which is about to be answered.
-func (c *callQueue) take(i int) Call {
+// remove removes a call and returns it. The caller of remove answers it.
+func (c *callQueue) remove(i int) Call {
 	call := (*c)[i].Call
 	*c = slices.Delete(*c, i, i+1)
 	return call
 }
 
-// limit is until when an acquire may wait: as long as waits may last, and a
-// try no longer than tries may.
-func limit(now time.Time, in Acquire, wait, try time.Duration) time.Time {
+// waitDeadline is when an acquire that arrives now is refused: after wait, 0 for
+// never, and a try after try at the latest.
+func waitDeadline(now time.Time, in Acquire, wait, try time.Duration) time.Time {
 	if in.Try && (wait == 0 || try < wait) {
 		wait = try
 	}

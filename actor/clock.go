@@ -2,10 +2,11 @@ package actor
 
 import "time"
 
-// Deadline is when the machine wants a [Tick], the zero time for never.
-func (m *Machine) Deadline() time.Time { return earlier(m.phaseDeadline(), m.expiry()) }
+// Deadline returns when the machine wants a [Tick], the zero time for never. It
+// follows from the state, so it is asked anew after each step.
+func (m *Machine) Deadline() time.Time { return earlier(m.phaseDeadline(), m.callDeadline()) }
 
-// earlier is the earlier of two times, of which the zero one is never.
+// earlier returns the earlier of two times. The zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -36,26 +37,28 @@ func (m *Machine) phaseDeadline() time.Time {
 	return time.Time{}
 }
 
-// expiry is when the first call has waited for long enough. One that is on its
-// way out is bounded already.
-func (m *Machine) expiry() time.Time {
+// callDeadline is when the first call is refused for having waited too long. A
+// call whose refusal only waits for the departure has none: the departure has a
+// limit of its own.
+func (m *Machine) callDeadline() time.Time {
 	if len(m.calls) == 0 || m.served() && m.phase == leaving && m.leave.refusal != nil {
 		return time.Time{}
 	}
-	return m.calls[0].limit
+	return m.calls[0].deadline
 }
 
-// replyDue is when an answer is overdue. A doubtful socket gets little time. A
-// server that goes on talking is slow and not dead: it answers in order, and
-// asking it again through another socket makes it slower.
+// replyDue is when a reply is overdue. A socket that may be dead gets little
+// time. The time runs anew with each frame: a server that sends frames is slow
+// and not dead. It answers in order, and asking again on another socket would
+// make it slower.
 func (m *Machine) replyDue() time.Time {
 	if m.phase == joining && m.link.maybeDead() {
-		return m.probe.sent.Add(min(m.cfg.Reply, warmLimit))
+		return m.probe.sent.Add(min(m.cfg.Reply, idleSocketLimit))
 	}
 	return later(m.probe.sent, m.link.lastFrame).Add(m.cfg.Reply)
 }
 
-// sleepDue is when a sleeper wakes up, or has waited too long for its look.
+// sleepDue is when a sleeper wakes up, or its poll is overdue.
 func (m *Machine) sleepDue() time.Time {
 	if m.current.pollSent.IsZero() {
 		return m.current.wake
@@ -63,7 +66,7 @@ func (m *Machine) sleepDue() time.Time {
 	return m.current.pollSent.Add(m.cfg.Reply)
 }
 
-// probeDue is when a probe wants to recount, or gives up.
+// probeDue is when a probe has something to do: recount, ping again, or give up.
 func (m *Machine) probeDue() time.Time {
 	if m.probe.n < 0 || !m.probe.greeted {
 		return m.replyDue()
@@ -78,11 +81,12 @@ func (m *Machine) probeDue() time.Time {
 	return limit
 }
 
-// listDue is when a list is overdue.
+// listDue is when the reply to a CLIENT LIST is overdue.
 func (m *Machine) listDue() time.Time {
 	return later(m.reaper.listSent, m.link.lastFrame).Add(m.cfg.Reply)
 }
 
+// due reports whether a time has come. The zero time never comes.
 func (m *Machine) due(t time.Time) bool { return !t.IsZero() && !m.now.Before(t) }
 
 func later(a, b time.Time) time.Time {
@@ -92,7 +96,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// tick does what is due.
+// tick does what is due. Nothing may be due: the loop does not set its timer
+// anew when the deadline moves to a later time.
 func (m *Machine) tick() {
 	if m.expire(); !m.due(m.phaseDeadline()) {
 		return
@@ -119,7 +124,8 @@ func (m *Machine) tick() {
 	}
 }
 
-// idleTick puts the socket away, off its wake channel first.
+// idleTick parks the socket of an idle lock. One that is still subscribed to its
+// wake channel leaves that first.
 func (m *Machine) idleTick() {
 	if len(m.link.subs) > 0 {
 		m.depart(departure{idle: true})
@@ -152,7 +158,8 @@ func (m *Machine) probeTick() {
 	}
 }
 
-// tryRefusal is the end of a try that has taken its time.
+// tryRefusal refuses a try whose time is up. It names the silent participants of
+// the probe that is out.
 func (m *Machine) tryRefusal() Refusal {
 	r := m.refusal(Inconclusive, m.current.lastErr)
 	if m.phase == dialing || m.phase == joining {

@@ -6,32 +6,34 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// departure is a lock on its way off the channel, and what comes behind.
+// departure is how a lock leaves the channel, and what follows: the end of a
+// hold, a refusal, idling, or another attempt after a pause.
 type departure struct {
-	within           time.Duration // until the socket is closed instead
-	until            time.Time
-	refusal          *Refusal // ends the served call, or the reclaimed one
-	reclaimed        Call     // whose grant nobody received
-	idle             bool     // nobody is served, and the socket goes
-	pause            time.Duration
-	pollFirst        bool
-	endsHold         bool // a hold
-	mustPassQueue    bool // others may have gone to sleep in the belief that it stays
-	keepsWakeChannel bool // on its wake channel
+	within           time.Duration // then the socket is closed instead; 0 for departLimit
+	until            time.Time     // when that is
+	refusal          *Refusal      // of the served call, or of the reclaimed one
+	reclaimed        Call          // whose grant nobody received
+	idle             bool          // no call is served; the socket is parked
+	pause            time.Duration // before the next attempt or poll
+	pollFirst        bool          // the pause ends with a poll
+	endsHold         bool
+	mustPassQueue    bool // it held or was elected: others went to sleep and count on its wake
+	keepsWakeChannel bool // stays subscribed to its wake channel
 }
 
-// hasten lets a departure take no longer than a duration from now on.
+// shorten lets a departure take no longer than within, from now on.
 func (d *departure) shorten(now time.Time, within time.Duration) {
 	if until := now.Add(within); until.Before(d.until) {
 		d.until = until
 	}
 }
 
-// last says that nobody behind the departure can use a wake.
-func (d *departure) last() bool { return d.refusal != nil || d.endsHold || d.idle }
+// final reports that no attempt follows the departure, so that a wake is of no
+// use to this lock.
+func (d *departure) final() bool { return d.refusal != nil || d.endsHold || d.idle }
 
-// depart leaves the channel. Until the server has confirmed it, pings come
-// and are answered, as pending.
+// depart leaves the channel. Pings arrive until the server has confirmed it, and
+// are answered with a record that claims nothing.
 func (m *Machine) depart(d departure) {
 	if d.within == 0 {
 		d.within = departLimit
@@ -40,23 +42,24 @@ func (m *Machine) depart(d departure) {
 	d.endsHold = m.hold.ending
 	d.mustPassQueue = d.endsHold || m.isElected
 	d.keepsWakeChannel = d.pollFirst || m.link.find(m.link.wake) != nil
-	if d.last() {
+	if d.final() {
 		d.keepsWakeChannel = d.endsHold && !m.closing && len(m.queue) > 0
 	}
 	if !d.keepsWakeChannel {
-		m.link.queued = false // deaf, it would miss its turn
+		m.link.queued = false // without its wake channel it would miss its turn
 	}
 	m.withdrawClaims()
 	m.phase = leaving
 	m.leave = d
-	m.send(m.exit(make([]Command, 0, 4))...)
-	m.handOver()
+	m.send(m.leaveCommands(make([]Command, 0, 4))...)
+	m.handOverQueue()
 }
 
-// exit lists what takes the lock off the channel. Only who is on the channel
-// may bear its name, or peers take the socket for a participant that does not
-// answer: so the name comes off first, and the channel last.
-func (m *Machine) exit(list []Command) []Command {
+// leaveCommands adds the commands that take the lock off the channel. A socket
+// that stays subscribed to its wake channel gets another name first: peers would
+// take one with the lock's name for a participant that does not answer. The
+// lock's channel comes last.
+func (m *Machine) leaveCommands(list []Command) []Command {
 	if m.leave.keepsWakeChannel {
 		list = append(list, Command{Op: Hello, Naming: IdleName})
 		if m.link.find(m.link.wake) == nil {
@@ -68,11 +71,11 @@ func (m *Machine) exit(list []Command) []Command {
 	})
 }
 
-// handOver wakes the next one, if there was a hold or an election to wait for,
-// or a wake that is of no use any more. Who has held goes to the tail: on its
-// warm socket it would be back before the woken one has read its push, every
-// time.
-func (m *Machine) handOver() {
+// handOverQueue wakes the next waiter if this lock held, was elected, or was
+// woken and cannot use the wake. In the first case the lock itself goes to the
+// tail of the queue. Without that it would race the woken waiter, and win every
+// time: its socket is warm, and the waiter has yet to read its wake.
+func (m *Machine) handOverQueue() {
 	d := &m.leave
 	switch {
 	case d.endsHold:
@@ -82,16 +85,16 @@ func (m *Machine) handOver() {
 		q := append(m.queue[:min(len(m.queue), protocol.MaxLuggage-1)], protocol.Waiter{ID: m.link.id, Want: m.want()})
 		m.link.queued = d.keepsWakeChannel
 		m.wake(q, false)
-	case d.mustPassQueue, d.last() && m.current.carriesWake:
+	case d.mustPassQueue, d.final() && m.current.carriesWake:
 		m.passQueue(m.queue)
 	case m.current.carriesWake && !m.current.queueDelivered:
-		return // it goes on carrying it
+		return // the next attempt carries the queue on
 	}
 	m.queue, m.current.carriesWake = nil, false
 }
 
-// forsake takes back what a lock that leaves was to keep: its call has ended
-// meanwhile.
+// giveUpPlace lets a lock that is leaving drop its wake channel too, and with it
+// its place in the queue: the call has ended that was to go on with them.
 func (m *Machine) giveUpPlace() {
 	if !m.leave.keepsWakeChannel {
 		return
@@ -100,22 +103,23 @@ func (m *Machine) giveUpPlace() {
 	if list := m.unsubscribes(nil, func(string) bool { return false }); len(list) > 0 {
 		m.send(list...)
 	}
-	m.handOver()
+	m.handOverQueue()
 }
 
-// left goes on behind a departure. Err says why it was not confirmed.
+// departed does what follows a departure. err is why it was not confirmed, nil
+// if it was.
 func (m *Machine) departed(err error) {
 	d := m.leave
 	m.leave = departure{}
 	switch {
 	case m.hold.ending:
-		m.returned(d, err)
+		m.finishHold(d, err)
 	case d.refusal != nil:
 		m.refuse(*d.refusal)
 	case d.idle:
 		m.phase = resting
 		m.parkOrClose(false)
-		m.rest()
+		m.nextOrIdle()
 	case m.current.retryAtOnce:
 		m.attempt()
 	default:
@@ -123,12 +127,13 @@ func (m *Machine) departed(err error) {
 	}
 }
 
-// returned ends a hold that was given back or closed.
-func (m *Machine) returned(d departure, err error) {
+// finishHold ends a hold that has left the channel: released, reclaimed or
+// closed.
+func (m *Machine) finishHold(d departure, err error) {
 	m.phase = resting
 	if m.hold.loss == nil {
 		for _, call := range m.hold.calls {
-			m.tell(call, GaveBack{ID: m.hold.id, Err: err})
+			m.notifyCall(call, GaveBack{ID: m.hold.id, Err: err})
 		}
 	}
 	m.parkEarly()
@@ -142,5 +147,5 @@ func (m *Machine) returned(d departure, err error) {
 	if d.refusal != nil {
 		m.do(Refuse{d.reclaimed, *d.refusal})
 	}
-	m.rest()
+	m.nextOrIdle()
 }

@@ -6,27 +6,28 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// Effect is something that the machine wants to be done. Effects are plain
-// data and are performed in order; their results come back as inputs.
+// Effect is something that a [Machine] or [Lease] wants to be done. Effects are
+// plain data and are performed in order; their results come back as inputs.
 type Effect interface{ effect() }
 
 // Effects on the socket.
 type (
-	// Dial asks for a socket: a clean idle one, or a new one. Fresh wants a
-	// new one, and no idle one to be used again: they are of no use.
+	// Dial asks for a socket: a clean idle one, or else a new one. With Fresh
+	// it must be new and the idle ones are closed: one of them has proved dead,
+	// so the others may be. The answer is [Dialed] or [DialFailed].
 	Dial struct {
 		Dial  int
 		Fresh bool
 	}
 	// CancelDial gives up the socket that Dial asked for.
 	CancelDial struct{}
-	// Send writes commands. All of one turn go out in one write. It is good
-	// until the next call of Step.
+	// Send writes commands. All of one turn of the loop go out in one write. It
+	// is valid until the next call of Step.
 	Send struct{ Commands []Command }
 	// Drop closes the socket.
 	Drop struct{}
-	// Park hands the clean socket back for others to use. It is the last when
-	// Stop follows, behind the answer to the last caller.
+	// Park gives the clean socket back to the connection pool. With Last the
+	// lock is about to end: only answers to callers and Stop follow.
 	Park struct{ Last bool }
 	// Stop ends the loop. Nothing follows it.
 	Stop struct{}
@@ -34,13 +35,13 @@ type (
 
 // Effects of a lease.
 type (
-	// Run runs a command on the key; Ran answers.
+	// Run runs a command on the key. Its outcome is a [Ran] with the same Num.
 	Run struct {
 		Num int
 		Op  LeaseOp
 		ID  string
 	}
-	// Hear begins or ends to listen for releases.
+	// Hear begins or ends to listen for releases of the key, see [KeyReleased].
 	Hear struct{ On bool }
 )
 
@@ -51,18 +52,17 @@ func (Hear) effect() {}
 type LeaseOp uint8
 
 const (
-	// TakeKey sets the key to the id if nobody has set it, or if it is the
-	// own one already.
+	// TakeKey sets the key to the id if it is not set, or has that id already.
 	TakeKey LeaseOp = iota + 1
-	// RenewKey puts the expiry of the own key off.
+	// RenewKey sets the expiry of the key anew if it has the id.
 	RenewKey
-	// CheckKey looks whether the key is the own one.
+	// CheckKey asks whether the key has the id.
 	CheckKey
-	// DropKey deletes the own key and tells those that wait.
+	// DropKey deletes the key if it has the id, and tells waiters.
 	DropKey
 )
 
-// Effects that callers see.
+// Effects for callers.
 type (
 	// Grant answers an acquire with a hold.
 	Grant struct {
@@ -75,29 +75,32 @@ type (
 		Call    Call
 		Refusal Refusal
 	}
-	// Reclaim asks the host to take the grant back if nobody has received it.
+	// Reclaim asks the environment to take a grant back if nobody has received
+	// it. If it can, it answers with [Reclaimed].
 	Reclaim struct {
 		Call  Call
 		Cause error
 	}
-	// End ends a hold: lost, or given back when Loss is nil.
+	// End ends a hold. Loss is why it was lost, nil if it was given back.
 	End struct {
 		Hold Call
 		Loss error
 	}
-	// Released says that a hold which was given back, or ended by a Release with
-	// a loss, has left the channel, or why that is not confirmed.
+	// Released answers a Release: the hold has left the channel. Err is why
+	// the server has not confirmed that, nil if it has.
 	Released struct {
 		Hold Call
 		Err  error
 	}
-	// Owns answers an inquiry. Err says why that could not be found out.
+	// OwnedAnswer answers a [CheckOwned]. Err is why the server could not be
+	// asked.
 	OwnedAnswer struct {
 		Call  Call
 		Owned bool
 		Err   error
 	}
-	// Notify tells an event, of a call if it is one call's alone.
+	// Notify reports an event. Call is the call that it concerns, nil if it
+	// concerns all calls of the lock.
 	Notify struct {
 		Event Event
 		Call  Call
@@ -118,19 +121,19 @@ func (Released) effect()    {}
 func (OwnedAnswer) effect() {}
 func (Notify) effect()      {}
 
-// Why is the reason of a [Refusal].
+// Reason is the reason of a [Refusal].
 type Reason uint8
 
 const (
 	// Contended is a try that met a holder.
 	Contended Reason = iota + 1
-	// Inconclusive is a try that could not find out who is there in time.
+	// Inconclusive is a try whose time was up before everybody had answered.
 	Inconclusive
 	// Cancelled is an acquire whose context ended.
 	Cancelled
-	// Shut is an acquire on a lock that was closed.
+	// LockClosed is an acquire on a lock that was closed.
 	LockClosed
-	// Broken is an acquire that ended with an error.
+	// AttemptError is an acquire whose attempt failed, and no other may follow.
 	AttemptError
 	// Expired is an acquire that has waited for as long as it may.
 	Expired
@@ -141,47 +144,48 @@ type Refusal struct {
 	Reason Reason
 	// Cause is what ended the context, or the error that ended the acquire.
 	Cause error
-	// Trouble is the last failed attempt, if nothing was heard since.
+	// LastErr is the error of the last failed attempt, nil if the server has
+	// answered since.
 	LastErr error
 	// Holders are the incompatible holders that were seen last.
 	Holders []protocol.Record
-	// Self says that this very lock holds. If others are told of it, Holders
-	// has its record.
+	// OwnHold says that this very lock holds. For a presence lock, Holders then
+	// has its own record.
 	OwnHold bool
 	// Silent counts the participants that did not answer the last probe.
 	Silent int
-	// Mute are connections that do not answer: participants that could not be
-	// ended, and, if none of them is missing, whoever else is subscribed to
-	// something.
+	// SilentConns are connections that do not answer: participants that could
+	// not be ended. If there are none of those, they are the subscribers whose
+	// names do not tell what they are: any of them may be on the channel.
 	SilentConns []Connection
-	// Denied is why silent participants could not be found or ended.
+	// ReapErr is why silent participants could not be found or ended.
 	ReapErr error
 }
 
-// Event is something worth telling to whoever observes a lock.
+// Event is something that observers of a lock are told.
 type Event interface{ event() }
 
 // The events.
 type (
 	// Attempting begins an attempt.
 	Attempting struct{}
-	// AttemptFailed is an attempt that ended with an error. Retry tells when
-	// the next one begins, 0 when there is none.
+	// AttemptFailed is an attempt that ended with an error. Retry is the time
+	// until the next one, 0 if there is none.
 	AttemptFailed struct {
 		Err   error
 		Retry time.Duration
 	}
-	// Waiting is an acquire that waits for others.
+	// Waiting is an acquire that waits for others. Silent counts participants
+	// that did not answer.
 	Waiting struct {
 		Holders []protocol.Record
 		Silent  int
-		// Place is the place in the queue of whoever is waited for, 0 if it
-		// keeps none.
+		// Place is the place in the holder's queue, 0 if it keeps none.
 		Place int
 	}
-	// WonElection is a writer that goes next.
+	// WonElection is a writer that won the election and is next.
 	WonElection struct{}
-	// Demoted is a writer that gave its promotion up.
+	// Demoted is a writer whose promotion was not confirmed.
 	Demoted struct{}
 	// Granted is a new hold.
 	Granted struct {
@@ -190,14 +194,13 @@ type (
 		RoundTrips int
 		Waited     time.Duration
 	}
-	// Reaped is a participant that was counted, did not answer, and whose
-	// connection has been ended for that.
+	// Reaped is a silent participant whose connection was ended.
 	Reaped struct{ Connection Connection }
-	// ReapDenied is a missing permission to find or to end those that do not
-	// answer.
+	// ReapDenied is an error to CLIENT LIST or CLIENT KILL: silent participants
+	// cannot be found or ended.
 	ReapDenied struct{ Err error }
-	// Checked is the outcome of a health check, or an error, that did not end
-	// anything.
+	// Checked is a check of a hold that passed, or, with Err, an error that
+	// ends nothing.
 	Checked struct {
 		RoundTrip time.Duration
 		Err       error
@@ -207,7 +210,7 @@ type (
 		ID  string
 		Err error
 	}
-	// GaveBack is a hold that was released. Err says why it is not confirmed.
+	// GaveBack is a hold that was released. Err is why that is not confirmed.
 	GaveBack struct {
 		ID  string
 		Err error

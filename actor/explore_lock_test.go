@@ -102,7 +102,7 @@ func (w *model) text(v any) string {
 
 // judgePing holds the machine to an answer in the same step.
 func (l *lock) judgePing(p protocol.Ping, effects []Effect) {
-	own := strings.HasPrefix(p.Response, l.prefix) && p.Response != l.m.hold.self.response
+	own := strings.HasPrefix(p.Response, l.prefix) && p.Response != l.m.hold.selfCheck.response
 	for _, e := range effects {
 		switch e := e.(type) {
 		case Drop:

@@ -89,8 +89,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "a queue left behind", file: "actor/depart.go",
-		old: "\tcase d.mustPassQueue, d.last() && m.current.carriesWake:\n\t\tm.passQueue(m.queue)\n",
-		new: "\tcase d.mustPassQueue, d.last() && m.current.carriesWake:\n",
+		old: "\tcase d.mustPassQueue, d.final() && m.current.carriesWake:\n\t\tm.passQueue(m.queue)\n",
+		new: "\tcase d.mustPassQueue, d.final() && m.current.carriesWake:\n",
 	},
 	{
 		name: "a joining reader ignored", by: "TestSmallWorlds/reader", file: "protocol/elect.go",

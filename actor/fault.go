@@ -17,20 +17,24 @@ var ErrMasterChanged = errors.New("tether: the master has changed")
 type Kind uint8
 
 const (
-	// Transient passes: the attempt is spent, the next one may succeed.
+	// Transient ends the attempt; the next one may succeed.
 	Transient Kind = iota + 1
-	// NotMaster is a node that is no master, or no longer. Dialling again may
-	// reach the new one.
+	// NotMaster is a node that is no master, or no longer. It ends the attempt;
+	// dialling again may reach the new master.
 	NotMaster
-	// Unauthorized is a login that the server refused.
+	// Unauthorized is a login that the server refused. It ends the acquire,
+	// after one more attempt if there may be fresh credentials.
 	Unauthorized
-	// Denied is a command that the user may not run.
+	// Denied is a command that the user may not run. It ends the acquire.
 	Denied
-	// Unsupported is a server that cannot do what the protocol needs.
+	// Unsupported is a server that cannot do what the protocol needs. It ends
+	// the acquire.
 	Unsupported
-	// Rejected repeats identically however often it is tried.
+	// Rejected is any other error of the server, which would come again. It
+	// ends the acquire.
 	Rejected
-	// Contradicted is a participant whose settings do not fit this lock's.
+	// Contradicted is a participant whose settings do not fit this lock's. It
+	// ends the acquire.
 	Contradicted
 )
 
@@ -45,7 +49,7 @@ type Fault struct {
 	Err error
 }
 
-// Error says what happened.
+// Error returns the command, the message and the cause, as far as there are any.
 func (f *Fault) Error() string {
 	text := f.Message
 	if f.Err != nil {
@@ -60,10 +64,10 @@ func (f *Fault) Error() string {
 	return f.Command + ": " + text
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, nil if there is none.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// terminal says whether another attempt is pointless.
+// terminal reports whether another attempt is pointless.
 func terminal(err error) bool {
 	f, ok := errors.AsType[*Fault](err)
 	if !ok {
@@ -78,7 +82,7 @@ func terminal(err error) bool {
 	return false
 }
 
-// unauthorized says whether other credentials could help.
+// unauthorized reports whether other credentials could help.
 func unauthorized(err error) bool {
 	f, ok := errors.AsType[*Fault](err)
 	return ok && f.Kind == Unauthorized
@@ -90,7 +94,7 @@ var transientCodes = map[string]bool{
 	"CLUSTERDOWN": true, "TRYAGAIN": true, "NOREPLICAS": true, "UNBLOCKED": true, "NOSCRIPT": true,
 }
 
-// ReplyFault reads an error reply to a Redis command.
+// ReplyFault returns the fault of an error reply to a Redis command.
 func ReplyFault(command, message string) *Fault {
 	code, rest, _ := strings.Cut(message, " ")
 	f := &Fault{Kind: Rejected, Command: command, Message: message}
@@ -100,7 +104,8 @@ func ReplyFault(command, message string) *Fault {
 	case code == "NOPERM":
 		f.Kind = Denied
 	case strings.HasPrefix(message, "ERR The user executing the script can't"), strings.Contains(message, "ACL failure in script"):
-		// The script counts, which was allowed before it, and publishes.
+		// The script counts and publishes. Counting was allowed in the first
+		// round trip, so it is PUBLISH that is denied.
 		f.Kind, f.Command = Denied, Answer.String()
 	case code == "WRONGPASS", code == "NOAUTH", strings.HasPrefix(rest, "invalid password"):
 		f.Kind = Unauthorized
@@ -111,7 +116,8 @@ func ReplyFault(command, message string) *Fault {
 	return f
 }
 
-// greetingFault says why a node that greets so must not grant anything.
+// greetingFault is why a node that answers HELLO like this must not grant, nil
+// if it may.
 func greetingFault(g Greeted) *Fault {
 	switch {
 	case g.Mode == "cluster":
@@ -127,16 +133,16 @@ func greetingFault(g Greeted) *Fault {
 	return nil
 }
 
-// late is the fault of an answer that did not come in time.
+// late is the fault of a reply that did not come in time.
 func late(op Op) *Fault {
 	return &Fault{Kind: Transient, Command: op.String(), Message: "no answer in time"}
 }
 
-// isNoScript says that the server has forgotten the script.
+// isNoScript reports whether the server does not have the script in its cache.
 func (f *Fault) isNoScript() bool { return strings.HasPrefix(f.Message, "NOSCRIPT") }
 
-// uncounted is the fault of a server for which nobody is subscribed although
-// this lock is.
+// uncounted is the fault of a server that counts no subscriber although this
+// lock is subscribed.
 func uncounted(op Op) *Fault {
 	return &Fault{Kind: Unsupported, Command: op.String(),
 		Message: "the server does not count its own subscriber, as if subscriptions and commands went to different nodes"}

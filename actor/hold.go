@@ -7,60 +7,64 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// hold is one participation that was granted, from the grant until it has
-// left. A reader's may be that of several calls.
+// hold is one hold of the participant, from the grant until the channel is left.
+// Several calls share a reader's hold.
 type hold struct {
 	calls       []Call
 	id          string
 	token       int64
 	since       time.Time
-	check       time.Time // of the next health check
-	checks      []check   // under way
-	self        selfCheck
+	nextCheck   time.Time // when the next health check is due
+	checks      []check   // under way, in the order of their replies
+	selfCheck   selfCheck
 	writerCheck writerCheck
-	// strangers have asked who do not say whether they wait: peers of other
-	// kinds, which nobody wakes.
+	// unknownWaiters says that a ping came without a holder id: from a peer of
+	// another kind, which may wait and is woken by nobody.
 	unknownWaiters bool
-	ending         bool // given back or closed, on its way off the channel
-	loss           error
-	awaited        bool // its end off the channel, by whoever has ended it
+	ending         bool  // over for its callers, the channel is not left yet
+	loss           error // why it was lost, nil if it was given back
+	awaited        bool  // a Release waits for the departure
 }
 
-// check is a question whether the hold still stands: a health check, or a
-// caller's.
+// check is a HELLO that asks whether the hold still stands: a health check, or
+// one for a caller.
 type check struct {
 	sent time.Time
 	hold Call
 	call Call // nil for a health check
 }
 
-func (h *hold) of(call Call) bool { return slices.Contains(h.calls, call) }
+func (h *hold) has(call Call) bool { return slices.Contains(h.calls, call) }
 
-// answerDue is when a check must be answered.
+// answerDue is when the oldest check must be answered.
 func (m *Machine) answerDue() time.Time {
 	return m.hold.checks[0].sent.Add(min(m.cfg.Health, healthLimit))
 }
 
-// examine asks the node for its role: a subscription survives the node's
-// demotion and answers pings there, beside a second owner on the new master.
+// sendCheck asks the node for its role. A PING would not do: a subscription
+// survives the demotion of its node and is answered there, while the new master
+// grants the lock to a second holder.
 func (m *Machine) sendCheck(hold, call Call) {
 	m.hold.checks = append(m.hold.checks, check{m.now, hold, call})
 	m.send(Command{Op: Hello})
 }
 
-// checkHealth checks now, or has waited too long for the answer.
+// checkHealth sends the health check that is due, or ends the hold if a check
+// was not answered in time.
 func (m *Machine) checkHealth() {
 	if len(m.hold.checks) > 0 && m.due(m.answerDue()) {
 		m.lose(late(Hello))
 		return
 	}
-	if m.due(m.hold.check) {
-		m.hold.check = m.now.Add(m.cfg.Health)
+	if m.due(m.hold.nextCheck) {
+		m.hold.nextCheck = m.now.Add(m.cfg.Health)
 		m.sendCheck(nil, nil)
 	}
 }
 
-func (m *Machine) checked(f *Fault) {
+// checkReplied takes the reply to the oldest check. f is why the node must not be
+// trusted, nil if it is still a master.
+func (m *Machine) checkReplied(f *Fault) {
 	if f != nil {
 		m.lose(f)
 		return
@@ -68,22 +72,23 @@ func (m *Machine) checked(f *Fault) {
 	c := m.hold.checks[0]
 	m.hold.checks = m.hold.checks[1:]
 	if c.call != nil {
-		m.do(OwnedAnswer{Call: c.call, Owned: m.hold.of(c.hold)})
+		m.do(OwnedAnswer{Call: c.call, Owned: m.hold.has(c.hold)})
 		return
 	}
 	m.notify(Checked{RoundTrip: m.now.Sub(c.sent)})
 }
 
-// inquire answers a caller that wants to know whether its hold stands.
+// checkOwned asks the server whether a hold still stands, for a caller.
 func (m *Machine) checkOwned(in CheckOwned) {
-	if m.phase != holding || !m.hold.of(in.Hold) {
+	if m.phase != holding || !m.hold.has(in.Hold) {
 		m.do(OwnedAnswer{Call: in.Call})
 		return
 	}
 	m.sendCheck(in.Hold, in.Call)
 }
 
-// endHold ends what the holders have. The rest is housekeeping.
+// endHold ends the hold for its callers, before anything is written. loss is why
+// it was lost, nil if it is given back.
 func (m *Machine) endHold(loss error) {
 	m.hold.ending = true
 	m.hold.loss = loss
@@ -102,34 +107,37 @@ func (m *Machine) endHold(loss error) {
 	m.hold.checks = nil
 }
 
-// endCall ends what one holder has.
+// endCall ends the hold for one call.
 func (m *Machine) endCall(call Call, loss error) {
 	m.do(End{Hold: call, Loss: loss})
 	if loss != nil {
-		m.tell(call, Lost{ID: m.hold.id, Err: loss})
+		m.notifyCall(call, Lost{ID: m.hold.id, Err: loss})
 	}
 }
 
-// holder describes the own hold to callers that wait for it.
-func (m *Machine) holder() protocol.Record {
+// ownHolder is the record of the own hold, for the refusals of calls that wait
+// behind it.
+func (m *Machine) ownHolder() protocol.Record {
 	return protocol.Record{
 		ID: m.hold.id, Mode: m.want(), Election: protocol.NotElected, Label: m.cfg.Label,
 		Held: m.now.Sub(m.hold.since).Milliseconds(),
 	}
 }
 
-// lose ends a hold that the server may have given to somebody else already.
+// lose ends a hold because of an error, and closes the socket. The server may
+// have granted the lock to somebody else already.
 func (m *Machine) lose(err error) {
 	m.endHold(err)
 	m.drop()
 	m.hold, m.queue = hold{}, nil
 	m.phase = resting
-	m.rest()
+	m.nextOrIdle()
 }
 
-// release begins to give a hold back; whoever comes later joins in.
+// release begins to give a hold back. A second release of the same hold has
+// nothing to do but to shorten the first one if it comes with a loss.
 func (m *Machine) release(in Release) {
-	if !m.hold.of(in.Hold) {
+	if !m.hold.has(in.Hold) {
 		return
 	}
 	if m.hold.ending {
@@ -152,36 +160,38 @@ func (m *Machine) release(in Release) {
 	}
 	m.hold.awaited = true
 	m.endHold(in.Loss)
-	d := departure{within: leaveLimit}
+	d := departure{within: releaseLimit}
 	if in.Loss != nil {
 		d.within = departLimit
 	}
 	m.depart(d)
 }
 
-// inherits says whether the next call of this lock takes the hold over where it
-// stands, as nobody else is known to wait. A token cannot be handed on.
+// handsToNextCall reports whether the next call of this lock takes the hold over
+// without leaving the channel. That is so if nobody else is known to wait, and
+// never with fencing: each hold needs a token of its own.
 func (m *Machine) handsToNextCall() bool {
 	return len(m.calls) > 0 && len(m.queue) == 0 && !m.hold.unknownWaiters && !m.cfg.Shared && !m.cfg.Fenced
 }
 
-// abandon closes the socket of a release that nobody waits for: the lock must
-// not outlive its release.
+// abandon closes the socket of a release that its caller no longer waits for.
+// The caller is told that the hold is over, so the subscription must not last.
 func (m *Machine) abandon(in Abandon) {
-	if !m.hold.ending || !m.hold.of(in.Hold) {
+	if !m.hold.ending || !m.hold.has(in.Hold) {
 		return
 	}
 	m.drop()
 	m.departed(in.Cause)
 }
 
-// reclaimed gives back a grant that nobody has received.
+// reclaimed refuses a call whose grant was taken back unreceived, and gives the
+// hold back.
 func (m *Machine) reclaimed(in Reclaimed) {
 	r := Refusal{Reason: Cancelled, Cause: in.Cause}
 	switch {
 	case m.closing:
 		m.do(Refuse{in.Call, Refusal{Reason: LockClosed, Cause: ErrClosed}})
-	case m.phase != holding || !m.hold.of(in.Call):
+	case m.phase != holding || !m.hold.has(in.Call):
 		m.do(Refuse{in.Call, r})
 	case len(m.hold.calls) > 1:
 		m.endOneCall(in.Call, nil)
@@ -192,10 +202,11 @@ func (m *Machine) reclaimed(in Reclaimed) {
 	}
 }
 
-// holdDeadline is when a hold has something to do.
+// holdDeadline is when the next check of a hold is due: of its health, of itself
+// or of the writers that wait.
 func (m *Machine) holdDeadline() time.Time {
-	at := m.hold.check
-	for _, t := range []time.Time{m.selfDue(), m.writerCheckDue()} {
+	at := m.hold.nextCheck
+	for _, t := range []time.Time{m.selfCheckDue(), m.writerCheckDue()} {
 		at = earlier(at, t)
 	}
 	if len(m.hold.checks) > 0 {
@@ -208,7 +219,7 @@ func (m *Machine) holdTick() {
 	if m.checkHealth(); m.phase != holding {
 		return
 	}
-	if m.checkSelf(); m.phase != holding {
+	if m.runSelfCheck(); m.phase != holding {
 		return
 	}
 	if m.due(m.writerCheckDue()) {

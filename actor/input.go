@@ -7,18 +7,20 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// Input is something that happened to a lock: a caller's wish, a frame from
-// the server, a result of an effect, or the passing of time. Every input is
+// Input is something that happened to a lock: a caller's request, a frame from
+// the server, the result of an effect, or the passing of time. Every input is
 // plain data, so a run can be written down and replayed.
 type Input interface{ input() }
 
-// Call identifies one caller's request. The machine only compares calls and
-// hands them back in effects; the host keeps the way to the caller in them.
+// Call identifies one caller's request, and the hold that came of it. The
+// machine only compares calls and returns them in effects, so they must be
+// comparable. The environment finds the caller by them.
 type Call any
 
 // Inputs from callers.
 type (
-	// Acquire asks for the lock. Try refuses to wait for a holder.
+	// Acquire asks for the lock. It is answered by a [Grant] or a [Refuse].
+	// With Try it does not wait for a holder.
 	Acquire struct {
 		Call Call
 		Try  bool
@@ -28,36 +30,38 @@ type (
 		Call  Call
 		Cause error
 	}
-	// Reclaimed says that the host has taken a grant back that nobody had
-	// received; it answers the effect Reclaim.
+	// Reclaimed says that the environment has taken a grant back that nobody
+	// had received. It answers [Reclaim].
 	Reclaimed struct {
 		Call  Call
 		Cause error
 	}
-	// Release gives back the hold that was granted to a call. Any other hold
-	// is none of its business. With a loss the hold is ended like a lost one,
-	// whose holder did not give it back.
+	// Release gives back the hold that was granted to a call, and nothing if
+	// that has ended. It is answered by [End] at once and by [Released] later.
+	// With a Loss the hold ends like a lost one, with that as the reason.
 	Release struct {
 		Hold Call
 		Loss error
 	}
-	// Abandon says that a release is not waited for any longer.
+	// Abandon says that the caller of a release no longer waits for it.
 	Abandon struct {
 		Hold  Call
 		Cause error
 	}
-	// Inquire asks the server whether the hold of a call still stands.
+	// CheckOwned asks the server whether the hold of a call still stands. It is
+	// answered by an [OwnedAnswer].
 	CheckOwned struct{ Hold, Call Call }
-	// Close ends the lock and everything that it does.
+	// Close ends the lock: its hold is lost, its calls are refused, and [Stop]
+	// follows when the channel is left.
 	Close struct{}
-	// Orphan says that no handle is left: the lock ends once it is idle.
+	// Unreferenced says that no handle is left: the lock ends once it is idle.
 	Unreferenced struct{}
 )
 
 // Inputs from the socket and the clock.
 type (
-	// Dialed says that the socket which Dial asked for is there. Fresh means
-	// that nothing has been written to it yet.
+	// Dialed says that the socket which [Dial] asked for is there. ID is its
+	// holder id. Fresh means that nothing has been written to it yet.
 	Dialed struct {
 		Dial  int
 		ID    string
@@ -68,90 +72,97 @@ type (
 		Dial int
 		Err  error
 	}
-	// Disconnected says that the socket has ended.
+	// Disconnected says that the socket has ended and is closed.
 	Disconnected struct{ Err error }
-	// Subscribed is the server's push behind a SUBSCRIBE.
+	// Subscribed is the server's push that confirms a SUBSCRIBE.
 	Subscribed struct{ Channel string }
-	// Unsubscribed is the server's push behind an UNSUBSCRIBE.
+	// Unsubscribed is the server's push that confirms an UNSUBSCRIBE, or ends a
+	// subscription on its own account.
 	Unsubscribed struct{ Channel string }
-	// Pinged is a ping on the lock's channel.
+	// Pinged is a ping on the lock's channel, of any participant.
 	Pinged struct{ Ping protocol.Ping }
-	// Answered is a participant's answer to a ping of ours, with the queue
-	// that it hands on.
+	// Answered is an answer on a response channel, with the queue that its
+	// sender passes on.
 	Answered struct {
 		Response string
 		Record   protocol.Record
 		Queue    protocol.Queue
 	}
-	// Woken is a wake on the lock's own wake channel, or for all readers.
+	// Woken is a wake on the lock's own wake channel, or, for all readers, on
+	// the waiters' channel.
 	Woken struct{ Wake protocol.Wake }
-	// Counted is the reply to Count and Draw: the subscribers of the lock's
-	// channel, and the token if one was drawn.
+	// Counted is the reply to Count and CountAndDraw: the subscribers of the
+	// lock's channel, and the token, 0 if none was drawn.
 	Counted struct {
 		N     int
 		Token int64
 	}
-	// Looked is the reply to Look: the subscribers of the lock's channel and
-	// of the waiters' channel.
+	// Polled is the reply to Poll: the subscribers of the lock's channel and of
+	// the waiters' channel.
 	Polled struct{ N, Sleepers int }
-	// Probed is the reply to Probe and DrawProbe: how many participants got
-	// the ping, and the token if one was drawn.
+	// Probed is the reply to Probe and ProbeAndDraw: how many participants got
+	// the ping, the lock included, and the token, 0 if none was drawn.
 	Probed struct {
 		N     int
 		Token int64
 	}
-	// Listening is the reply to Listen: how many listen on each of the wake
-	// channels.
+	// WaitersCounted is the reply to CountWaiters: the subscribers of each wake
+	// channel, in the order of the queue.
 	WaitersCounted struct{ Counts []int }
-	// Waked is the reply to Wake: how many received it.
+	// Waked is the reply to Wake: how many waiters were woken.
 	Waked struct{ N int }
 	// Listed is the reply to List.
 	Listed struct{ Connections []Connection }
-	// Killed is the reply to Kill: how many connections have ended.
+	// Killed is the reply to Kill: how many connections were ended.
 	Killed struct{ N int }
 	// Greeted is the reply to Hello.
 	Greeted struct{ Role, Mode string }
-	// Done is the reply to a command that has nothing to tell.
+	// Done is the reply to any other command.
 	Done struct{}
-	// Failed is an error reply, or the error to a subscribe.
-	// Text says that a script was sent with its text.
+	// Failed is an error reply to a command, or to a SUBSCRIBE or UNSUBSCRIBE,
+	// which has no reply otherwise. Text says that a script was sent with its
+	// text.
 	Failed struct {
 		Command Op
 		Text    bool
 		Message string
 	}
-	// Rotated says that the credentials of the socket have changed.
+	// Rotated says that the socket has new credentials.
 	Rotated struct{}
-	// MasterMoved says that a fresh dial reaches another master than the
-	// socket does.
+	// MasterMoved says that a new dial reaches another master than the socket
+	// does.
 	MasterMoved struct{ Err error }
-	// Tick says that the machine's deadline has passed.
+	// Tick says that the deadline of the machine or lease has passed. It may
+	// come too early.
 	Tick struct{}
 )
 
 // Inputs of a lease.
 type (
-	// Ran is the outcome of Run.
+	// Ran is the outcome of the [Run] with the same Num. With an Err the command
+	// may have been run or not.
 	Ran struct {
 		Num   int
 		Reply LeaseReply
 		Err   error
 	}
-	// Nudged says that somebody has given the key back.
+	// KeyReleased says that the key may have been given back: a release was
+	// published, or listening for them has just begun.
 	KeyReleased struct{}
-	// Slept says that time has passed which the timers' clock does not know
-	// of: the machine was suspended, or the other clock was set forward.
+	// Slept says that more time has passed than the monotonic clock shows: the
+	// computer was suspended, or the wall clock was set forward.
 	Slept struct{ For time.Duration }
 )
 
 // LeaseReply is what a command on the key of a lease returns.
 type LeaseReply struct {
-	// OK says that the key is, or was until now, the own one.
+	// OK says that the key has the id of the command. For DropKey: that it had
+	// it until now.
 	OK bool
 	// Token is the fencing token that TakeKey has drawn, 0 for none.
 	Token int64
-	// Holder is the value of the key if it is somebody else's, and TTL the
-	// time until it expires, below zero for never.
+	// Holder is the value of a key with another id, and TTL the time until it
+	// expires, below zero for never.
 	Holder string
 	TTL    time.Duration
 }
@@ -165,13 +176,13 @@ func (Slept) input()       {}
 type Connection struct {
 	// Num is the server's number for it.
 	Num int64
-	// ID is the holder id in its name, empty if it bears no name of the
+	// ID is the holder id in its name, empty if the name is not one of this
 	// lock's participants.
 	ID string
-	// Legacy says that it bears the name that all participants of portalocker
-	// 3.2 and older have.
+	// Legacy says that it has the name that all participants of portalocker 3.2
+	// and older share.
 	Legacy bool
-	// Addr is where it comes from.
+	// Addr is the client's address, as the server writes it.
 	Addr string
 }
 
@@ -213,8 +224,8 @@ type Op uint8
 const (
 	// Login is HELLO 3 with AUTH and SETNAME, the first command of a socket.
 	Login Op = iota + 1
-	// Hello is HELLO 3: it asks for role and mode, and sets the name if there
-	// is one.
+	// Hello is HELLO 3: it asks for role and mode, and sets the connection's
+	// name as Naming says.
 	Hello
 	// Auth is AUTH with the socket's newest credentials.
 	Auth
@@ -226,24 +237,25 @@ const (
 	Unsubscribe
 	// Count is PUBSUB NUMSUB of the lock's channel.
 	Count
-	// Draw counts as Count does and draws a fencing token if the lock is alone
-	// on the channel, in one script.
+	// CountAndDraw counts as Count does and draws a fencing token if the lock is
+	// alone on the channel, in one script.
 	CountAndDraw
-	// Look is PUBSUB NUMSUB of the lock's channel and the waiters' channel.
+	// Poll is PUBSUB NUMSUB of the lock's channel and the waiters' channel.
 	Poll
 	// Probe counts and pings the lock's channel in one script.
 	Probe
-	// DrawProbe is Probe, and draws a fencing token.
+	// ProbeAndDraw is Probe, and draws a fencing token.
 	ProbeAndDraw
-	// Echo pings the lock's channel without a count.
+	// SelfPing pings the lock's channel without a count.
 	SelfPing
 	// Answer publishes the own record on a response channel.
 	Answer
-	// Wake wakes the first of a queue that listens, in one script.
+	// Wake wakes the first waiter of a queue that still sleeps, or the first
+	// readers together, in one script.
 	Wake
-	// Summon wakes all readers that sleep.
+	// WakeReaders wakes all readers that sleep.
 	WakeReaders
-	// Listen is PUBSUB NUMSUB of the wake channels of a queue.
+	// CountWaiters is PUBSUB NUMSUB of the wake channels of a queue.
 	CountWaiters
 	// List is CLIENT LIST of all subscribers.
 	List
@@ -265,25 +277,26 @@ func (o Op) String() string {
 	return fmt.Sprintf("Op(%d)", uint8(o))
 }
 
-// pushed says whether success shows as a push, outside the replies.
+// pushed reports whether success is a push and not a reply.
 func (o Op) pushed() bool { return o == Subscribe || o == Unsubscribe }
 
 // Command is one Redis command that the lock wants to be written.
 type Command struct {
 	Op Op
-	// Channel is what Subscribe and Unsubscribe are about, and where an Answer
-	// goes to.
+	// Channel is the channel of a Subscribe or Unsubscribe, and the response
+	// channel of an Answer.
 	Channel string
-	// Record is what an Answer says.
+	// Record is the record of an Answer.
 	Record *protocol.Record
-	// Ping is what a Probe, a DrawProbe or an Echo sends.
+	// Ping is the ping of a Probe, a ProbeAndDraw or a SelfPing.
 	Ping *protocol.Ping
-	// Queue is whom a Wake wakes, whom a Listen is about, and what an Answer
-	// hands on.
+	// Queue is the queue that a Wake wakes, that a CountWaiters counts, and that
+	// an Answer passes on.
 	Queue protocol.Queue
-	// Num is the connection that Kill ends.
+	// Num is the number of the connection that Kill ends.
 	Num int64
-	// Text sends a script with its text, for a server that has forgotten it.
+	// Text sends a script by its text and not by its hash, for a server that
+	// does not have it in its cache.
 	Text bool
 	// Naming says what a Login or Hello does with the connection's name.
 	Naming Naming
@@ -297,6 +310,6 @@ const (
 	KeepName Naming = iota
 	// LockName names the connection as a participant of the lock's channel.
 	LockName
-	// IdleName takes the lock's name off.
+	// IdleName names the connection as idle, in place of the lock's name.
 	IdleName
 )

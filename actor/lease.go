@@ -7,9 +7,9 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// LeaseConfig is what a lease is born with.
+// LeaseConfig are the settings of a [Lease]. It has no defaults.
 type LeaseConfig struct {
-	// ID makes a holder id that was never used. It is the value of the key.
+	// ID returns a holder id that was never used. It is the value of the key.
 	ID func() string
 	// Jitter returns a random number in [0, 1).
 	Jitter func() float64
@@ -17,7 +17,8 @@ type LeaseConfig struct {
 	TTL time.Duration
 	// Renew is the time between two renewals.
 	Renew time.Duration
-	// Poll is the time between two looks of a waiter.
+	// Poll is the time between two attempts of a waiter, on average. A release
+	// and the expiry of the key shorten it.
 	Poll time.Duration
 	// MaxWait bounds how long an acquire waits, 0 for no bound.
 	MaxWait time.Duration
@@ -26,9 +27,9 @@ type LeaseConfig struct {
 const (
 	// leaseTryLimit bounds a try, also one without a deadline.
 	leaseTryLimit = 3 * time.Second
-	// leaseReplyLimit is how long a command is waited for. The client of the
-	// user has limits of its own as a rule, which are shorter; without them a
-	// dead connection would be waited on for ever.
+	// leaseReplyLimit is how long the reply to a command is waited for. The
+	// user's client usually has shorter time-outs of its own. If they are
+	// switched off, this is the limit for a dead connection.
 	leaseReplyLimit = 15 * time.Second
 )
 
@@ -36,18 +37,23 @@ type leasePhase uint8
 
 const (
 	leaseResting  leasePhase = iota // no call is served
-	leaseAsking                     // the key may be set any moment
+	leaseAsking                     // a TakeKey is under way
 	leaseSleeping                   // tries again later
-	leaseHolding                    // has granted
+	leaseHolding                    // a hold is granted
 	leaseEnding                     // gives the key back
 )
 
-// Lease is the state of one lock that is a key with an expiry, which is
-// renewed while it is held. Like [Machine] it is pure.
+// Lease is the state of one lock that is a key with an expiry, renewed while it
+// is held. Like [Machine] it is pure, and not safe for concurrent use.
 //
-// It trusts no reply to be quick: what it believes about the key begins before
-// the command was sent that is known to have succeeded, and ends when Redis may
-// have forgotten the key.
+// The validity rule: a hold is valid for the TTL, less a margin for clocks, from
+// the moment when the last command was sent that has set or renewed the key. Not
+// from its reply: a reply may be late, and the expiry in Redis runs from when the
+// command ran.
+//
+// The clean-up rule: a command whose outcome is not known may have been run, or
+// may still run. A key that it may have set is deleted after the call is refused
+// and, unless that takes too long, after the command's outcome is in.
 type Lease struct {
 	cfg   LeaseConfig
 	now   time.Time
@@ -55,36 +61,37 @@ type Lease struct {
 	phase leasePhase
 	state State
 
-	num     int // of the last command
-	calls   callQueue
+	num     int       // of the last command
+	calls   callQueue // the first is served
 	current leaseCall
 	hold    leaseHold
-	end     ending
-	// strays are commands that may yet set the key, and that nobody waits for.
-	strays []stray
+	end     ending // in phase leaseEnding
+	// abandonedTakes are those that nobody waits for, and that may yet set the
+	// key.
+	abandonedTakes []abandonedTake
 
-	unreferenced bool
+	unreferenced bool // ends when idle: nobody has a handle
 	closing      bool
 }
 
-// bid is what is known about the acquire being served.
+// leaseCall is what is known about the acquire being served.
 type leaseCall struct {
 	began             time.Time
 	id                string
-	num               int       // of the command under way, 0 for none
-	sent              time.Time // when it was
-	maybeSet          bool      // an earlier one may have set the key
+	num               int       // of the TakeKey under way, 0 for none
+	sent              time.Time // when the last TakeKey was
+	maybeSet          bool      // an earlier TakeKey may have set the key
 	roundTrips        int
-	failures          int
+	failures          int // commands in a row that ended with an error
 	lastErr           error
-	holders           []protocol.Record
-	wake              time.Time
-	listening         bool // releases are listened for
-	releasedMeanwhile bool // one was told while a command was under way
+	holders           []protocol.Record // the one seen last
+	wake              time.Time         // when sleeping ends
+	listening         bool              // releases of the key are listened for
+	releasedMeanwhile bool              // one was reported while TakeKey was under way
 }
 
-// stray is a command that sets the key to an id.
-type stray struct {
+// abandonedTake is a TakeKey whose outcome is not waited for any longer.
+type abandonedTake struct {
 	num int
 	id  string
 }
@@ -95,7 +102,9 @@ func NewLease(cfg LeaseConfig) *Lease { return &Lease{cfg: cfg} }
 // State returns where the lock is.
 func (l *Lease) State() State { return l.state }
 
-// Step takes one input and returns what is to be done, like [Machine.Step].
+// Step takes one input and returns the effects to perform, in order. now must
+// not go back from one call to the next. The effects are valid until the next
+// call.
 func (l *Lease) Step(now time.Time, in Input) []Effect {
 	l.now = now
 	l.out = l.out[:0]
@@ -116,7 +125,7 @@ func (l *Lease) Step(now time.Time, in Input) []Effect {
 		l.close()
 	case Unreferenced:
 		l.unreferenced = true
-		l.rest()
+		l.nextOrIdle()
 	case Ran:
 		l.ran(in)
 	case KeyReleased:
@@ -140,8 +149,9 @@ func (l *Lease) run(op LeaseOp, id string) int {
 	return l.num
 }
 
-// good is until when a key can be relied on that was set or renewed by a
-// command sent at a time. Clocks drift, and expiries are rounded.
+// validUntil is how long a key is valid that was set or renewed by a command
+// sent at that time: the TTL, less 1% because clocks drift and 2 ms because
+// Redis rounds expiries.
 func (l *Lease) validUntil(sent time.Time) time.Time {
 	return sent.Add(l.cfg.TTL - l.cfg.TTL/100 - 2*time.Millisecond)
 }
@@ -153,12 +163,12 @@ func (l *Lease) acquire(in Acquire) {
 	case in.Try && (l.holds() || len(l.calls) > 0):
 		l.do(Refuse{in.Call, l.refusal(Contended, nil)})
 	default:
-		l.calls = append(l.calls, pendingCall{in, l.now, limit(l.now, in, l.cfg.MaxWait, leaseTryLimit)})
+		l.calls = append(l.calls, pendingCall{in, l.now, waitDeadline(l.now, in, l.cfg.MaxWait, leaseTryLimit)})
 		switch {
 		case l.phase == leaseResting:
-			l.begin()
-		case l.phase == leaseEnding && l.end.failing():
-			l.drop() // what failed a while ago may succeed now
+			l.beginCall()
+		case l.phase == leaseEnding && l.end.isPausing():
+			l.deleteKey() // do not let the caller wait for the end of a backoff
 		}
 	}
 }
@@ -175,33 +185,33 @@ func (l *Lease) refusal(why Reason, cause error) Refusal {
 	return r
 }
 
-// holds says whether the lock is taken by itself: it has granted, and nobody
-// was told of the end yet.
+// holds reports whether this lock itself holds, as its callers see it: a grant
+// that was not lost, and whose release was not answered yet.
 func (l *Lease) holds() bool {
 	h := &l.hold
-	return l.phase == leaseHolding || h.ending && h.loss == nil && !h.mute && h.call != nil
+	return l.phase == leaseHolding || h.ending && h.loss == nil && !h.unawaited && h.call != nil
 }
 
-// begin serves the first call.
-func (l *Lease) begin() {
+// beginCall begins to serve the first call.
+func (l *Lease) beginCall() {
 	l.state = Acquiring
 	l.current = leaseCall{began: l.now, id: l.cfg.ID()}
 	l.notify(Attempting{})
-	l.take()
+	l.takeKey()
 }
 
-// ask sets the key if nobody has. The id stays the same for as long as the
-// call is served: a reply may be lost behind a command that was run, and the
-// next one must not wait for its own key to expire.
-func (l *Lease) take() {
+// takeKey sets the key if it is not set. The id stays the same for as long as
+// the call is served. With a new one, a command that was run and whose reply was
+// lost would lock the call out until its own key expires.
+func (l *Lease) takeKey() {
 	l.phase = leaseAsking
 	l.current.roundTrips++
 	l.current.sent, l.current.releasedMeanwhile = l.now, false
 	l.current.num = l.run(TakeKey, l.current.id)
 }
 
-// took takes the outcome of ask.
-func (l *Lease) took(in Ran) {
+// takeReplied takes the outcome of TakeKey.
+func (l *Lease) takeReplied(in Ran) {
 	l.current.num = 0
 	switch {
 	case in.Err != nil:
@@ -209,9 +219,9 @@ func (l *Lease) took(in Ran) {
 		l.fail(in.Err)
 	case !in.Reply.OK:
 		l.current.failures, l.current.lastErr = 0, nil
-		l.refused(in.Reply)
+		l.waitForHolder(in.Reply)
 	case !l.now.Before(l.validUntil(l.current.sent)):
-		// It is worth nothing any more.
+		// The reply took so long that the key may have expired.
 		l.current.maybeSet = true
 		l.fail(&Fault{Kind: Transient, Message: "the lease was granted too late"})
 	default:
@@ -219,36 +229,38 @@ func (l *Lease) took(in Ran) {
 	}
 }
 
-// unanswered gives up the command under way.
-func (l *Lease) unanswered() {
-	l.strand(l.current.num, l.current.id)
+// takeTimedOut ends the wait for the TakeKey under way.
+func (l *Lease) takeTimedOut() {
+	l.abandonTake(l.current.num, l.current.id)
 	l.current.num, l.current.maybeSet = 0, true
 	l.fail(errNoAnswer)
 }
 
-// strand notes a command that nobody waits for any longer.
-func (l *Lease) strand(num int, id string) {
+// abandonTake notes a TakeKey that nobody waits for any longer, if num is one.
+func (l *Lease) abandonTake(num int, id string) {
 	if num != 0 {
-		l.strays = append(l.strays, stray{num, id})
+		l.abandonedTakes = append(l.abandonedTakes, abandonedTake{num, id})
 	}
 }
 
-// found takes the outcome of a stray. It has set the key by now, or never will:
-// unless that is in use, it is taken away once more.
-func (l *Lease) found(num int) bool {
-	i := slices.IndexFunc(l.strays, func(s stray) bool { return s.num == num })
+// abandonedTakeReplied takes the outcome of an abandoned TakeKey, and reports
+// whether num was one. The command cannot set the key later than this, so the
+// key is deleted, unless its id is in use.
+func (l *Lease) abandonedTakeReplied(num int) bool {
+	i := slices.IndexFunc(l.abandonedTakes, func(s abandonedTake) bool { return s.num == num })
 	if i < 0 {
 		return false
 	}
-	id := l.strays[i].id
-	l.strays = slices.Delete(l.strays, i, i+1)
+	id := l.abandonedTakes[i].id
+	l.abandonedTakes = slices.Delete(l.abandonedTakes, i, i+1)
 	if !(l.served() && id == l.current.id) && !(l.phase == leaseHolding && id == l.hold.id) {
 		l.run(DropKey, id)
 	}
 	return true
 }
 
-// fail takes an error. The key may be set or not.
+// fail takes an error of TakeKey. The next one follows after a backoff, unless
+// the call is a try or the error is terminal.
 func (l *Lease) fail(err error) {
 	l.current.lastErr = err
 	l.current.failures++
@@ -262,8 +274,8 @@ func (l *Lease) fail(err error) {
 	l.sleep(pause)
 }
 
-// refused waits for whoever has the key, for as long as that lives.
-func (l *Lease) refused(r LeaseReply) {
+// waitForHolder waits until the key of another holder is released or expires.
+func (l *Lease) waitForHolder(r LeaseReply) {
 	known := len(l.current.holders) > 0 && l.current.holders[0].ID == r.Holder
 	l.current.holders = []protocol.Record{{ID: r.Holder, Mode: protocol.Exclusive, TTL: max(0, r.TTL.Milliseconds())}}
 	if l.calls[0].Try {
@@ -278,7 +290,7 @@ func (l *Lease) refused(r LeaseReply) {
 		l.do(Hear{On: true})
 	}
 	if l.current.releasedMeanwhile {
-		l.take() // the key was looked at before it was given back, perhaps
+		l.takeKey() // the release may have come behind the command
 		return
 	}
 	pause := l.jittered(l.cfg.Poll)
@@ -293,14 +305,15 @@ func (l *Lease) sleep(pause time.Duration) {
 	l.current.wake = l.now.Add(pause)
 }
 
-// nudged takes the news of a release. Behind an error it must not shorten the
-// pause: a server that is in trouble may well tell it over and over.
+// keyReleased takes the news of a release. It does not shorten the backoff
+// behind an error: a server in trouble may send such news again and again, as
+// each new subscription does.
 func (l *Lease) keyReleased() {
 	switch {
 	case l.phase == leaseAsking:
 		l.current.releasedMeanwhile = true
 	case l.phase == leaseSleeping && l.current.lastErr == nil:
-		l.take()
+		l.takeKey()
 	}
 }
 
@@ -308,18 +321,19 @@ func (l *Lease) jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + l.cfg.Jitter()))
 }
 
+// grant grants the lock to the served call.
 func (l *Lease) grant(token int64) {
-	serve := l.current
-	call := l.calls.take(0)
-	l.settle()
+	served := l.current
+	call := l.calls.remove(0)
+	l.endServing()
 	l.phase, l.state = leaseHolding, Held
-	l.hold = leaseHold{call: call, id: serve.id, until: l.validUntil(serve.sent), renew: serve.sent.Add(l.cfg.Renew)}
-	l.notify(Granted{ID: serve.id, Token: token, RoundTrips: serve.roundTrips, Waited: l.now.Sub(serve.began)})
-	l.do(Grant{Call: call, ID: serve.id, Token: token})
+	l.hold = leaseHold{call: call, id: served.id, validUntil: l.validUntil(served.sent), renew: served.sent.Add(l.cfg.Renew)}
+	l.notify(Granted{ID: served.id, Token: token, RoundTrips: served.roundTrips, Waited: l.now.Sub(served.began)})
+	l.do(Grant{Call: call, ID: served.id, Token: token})
 }
 
-// settle ends what goes with serving a call.
-func (l *Lease) settle() {
+// endServing forgets the served call, and stops listening for releases.
+func (l *Lease) endServing() {
 	if l.current.listening {
 		l.do(Hear{})
 	}
@@ -327,28 +341,29 @@ func (l *Lease) settle() {
 }
 
 // refuse ends the served call with an error. A key that may have been set for
-// it is taken away behind that: the caller need not wait.
+// it is deleted after that: the caller need not wait.
 func (l *Lease) refuse(r Refusal) {
-	serve := l.current
-	l.do(Refuse{l.calls.take(0), r})
-	l.settle()
+	served := l.current
+	l.do(Refuse{l.calls.remove(0), r})
+	l.endServing()
 	l.state = Idle
-	if serve.num != 0 || serve.maybeSet {
-		l.giveBack(ending{id: serve.id, until: l.now.Add(l.cfg.TTL), awaits: serve.num})
+	if served.num != 0 || served.maybeSet {
+		l.giveBack(ending{id: served.id, until: l.now.Add(l.cfg.TTL), awaitedTake: served.num})
 		return
 	}
 	l.phase = leaseResting
-	l.rest()
+	l.nextOrIdle()
 }
 
-// rest is where every call ends: the next one is served, or the lock idles.
-func (l *Lease) rest() {
+// nextOrIdle serves the next call, idles, or ends the lock. Every call ends
+// here.
+func (l *Lease) nextOrIdle() {
 	switch {
 	case l.phase != leaseResting:
 	case l.closing:
 		l.stop()
 	case len(l.calls) > 0:
-		l.begin()
+		l.beginCall()
 	case l.unreferenced:
 		l.stop()
 	}
@@ -356,12 +371,12 @@ func (l *Lease) rest() {
 
 func (l *Lease) stop() {
 	for len(l.calls) > 0 {
-		l.do(Refuse{l.calls.take(0), Refusal{Reason: LockClosed, Cause: ErrClosed}})
+		l.do(Refuse{l.calls.remove(0), Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	}
 	l.do(Stop{})
 }
 
-// served says whether the first call is being served.
+// served reports whether the first call is being served.
 func (l *Lease) served() bool { return l.phase == leaseAsking || l.phase == leaseSleeping }
 
 func (l *Lease) cancel(in Cancel) {
@@ -374,7 +389,7 @@ func (l *Lease) cancel(in Cancel) {
 	case i == 0 && l.served():
 		l.refuse(l.refusal(Cancelled, in.Cause))
 	default:
-		l.do(Refuse{l.calls.take(i), l.refusal(Cancelled, in.Cause)})
+		l.do(Refuse{l.calls.remove(i), l.refusal(Cancelled, in.Cause)})
 	}
 }
 
@@ -384,7 +399,7 @@ func (l *Lease) close() {
 	}
 	l.closing = true
 	for len(l.calls) > 1 || len(l.calls) == 1 && !l.served() {
-		l.do(Refuse{l.calls.take(len(l.calls) - 1), Refusal{Reason: LockClosed, Cause: ErrClosed}})
+		l.do(Refuse{l.calls.remove(len(l.calls) - 1), Refusal{Reason: LockClosed, Cause: ErrClosed}})
 	}
 	switch {
 	case l.phase == leaseHolding:
@@ -394,16 +409,16 @@ func (l *Lease) close() {
 	case l.served():
 		l.refuse(Refusal{Reason: LockClosed, Cause: ErrClosed})
 	case l.phase == leaseResting:
-		l.rest()
+		l.nextOrIdle()
 	}
 	if l.phase == leaseEnding {
 		l.end.shorten(l.now, departLimit)
 	}
 }
 
-// expire ends calls that have waited for as long as they may.
+// expire ends calls whose deadline has passed.
 func (l *Lease) expire() {
-	for len(l.calls) > 0 && !l.calls[0].limit.IsZero() && !l.now.Before(l.calls[0].limit) {
+	for len(l.calls) > 0 && !l.calls[0].deadline.IsZero() && !l.now.Before(l.calls[0].deadline) {
 		why := Expired
 		var cause error
 		if l.calls[0].Try {
@@ -412,16 +427,16 @@ func (l *Lease) expire() {
 		if r := l.refusal(why, cause); l.served() {
 			l.refuse(r)
 		} else {
-			l.do(Refuse{l.calls.take(0), r})
+			l.do(Refuse{l.calls.remove(0), r})
 		}
 	}
 }
 
-// Deadline is when the lease wants a [Tick], the zero time for never.
+// Deadline returns when the lease wants a [Tick], the zero time for never.
 func (l *Lease) Deadline() time.Time {
 	at := l.phaseDeadline()
 	if len(l.calls) > 0 {
-		at = earlier(at, l.calls[0].limit)
+		at = earlier(at, l.calls[0].deadline)
 	}
 	return at
 }
@@ -449,9 +464,9 @@ func (l *Lease) tick() {
 	}
 	switch l.phase {
 	case leaseAsking:
-		l.unanswered()
+		l.takeTimedOut()
 	case leaseSleeping:
-		l.take()
+		l.takeKey()
 	case leaseHolding:
 		l.holdTick()
 	case leaseEnding:
@@ -460,15 +475,15 @@ func (l *Lease) tick() {
 	}
 }
 
-// ran takes the outcome of a command.
+// ran takes the outcome of a command. Commands may end in any order.
 func (l *Lease) ran(in Ran) {
 	switch {
 	case in.Num == l.current.num:
-		l.took(in)
-	case l.found(in.Num):
+		l.takeReplied(in)
+	case l.abandonedTakeReplied(in.Num):
 	case l.phase == leaseEnding:
-		l.ended(in)
+		l.endingReplied(in)
 	case l.phase == leaseHolding:
-		l.heard(in)
+		l.keyCommandReplied(in)
 	}
 }

@@ -337,7 +337,7 @@ func (w *leaseWorld) judge() {
 		w.fail("%q is left", w.value)
 	}
 	for i, p := range w.peers {
-		if w.deletes || p.l.State() != Held || !p.until.IsZero() || !w.now.Before(p.l.hold.until) {
+		if w.deletes || p.l.State() != Held || !p.until.IsZero() || !w.now.Before(p.l.hold.validUntil) {
 			continue
 		}
 		if w.value != p.l.hold.id || !w.now.Before(w.expiry) {

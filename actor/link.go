@@ -7,29 +7,29 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// link is the machine's book about its socket: what is subscribed and what the
-// server still owes.
+// link is what the machine knows of its socket: what is subscribed and which
+// replies are due.
 type link struct {
 	up             bool
 	id             string    // holder id; it belongs to the socket
-	wake           string    // the channel on which it is woken
+	wake           string    // its wake channel
 	reused         bool      // it has served an earlier attempt
-	answered       bool      // the server has answered since the attempt began
-	lastFrame      time.Time // when it has said anything
-	pendingReplies int       // replies
+	answered       bool      // a frame has come since the attempt began
+	lastFrame      time.Time // when the last frame came
+	pendingReplies int
 	subs           []subscription
-	wakes          []protocol.Queue // sent and not yet answered, first in, first out
+	wakes          []protocol.Queue // queues of the Wakes without a reply yet, in order
 	dial           int              // number of the last Dial
-	idleUntil      time.Time
-	roundTrip      time.Duration // of the last attempt's first round
-	// placed says that the id was put at the tail of a queue when it left, and
-	// that it listens for its wake.
+	idleUntil      time.Time        // in phase resting: when it is parked
+	roundTrip      time.Duration    // the last one that was measured
+	// queued says that a release has put the id at the tail of a queue, and
+	// that the wake channel is subscribed.
 	queued bool
 	out    outbox
 }
 
-// outbox is the memory of what one step writes. The next step that writes uses
-// it again.
+// outbox is the memory of what one step writes, reused by the next step that
+// writes.
 type outbox struct {
 	commands []Command
 	sends    []Send
@@ -55,20 +55,22 @@ func (o *outbox) empty() {
 type subscription struct {
 	channel   string
 	confirmed bool
-	leaving   bool
+	leaving   bool // UNSUBSCRIBE is sent
 }
 
-// clean says whether the socket could be anybody's: every reply is in, every
-// unsubscribe confirmed, nothing subscribed.
+// clean reports whether another lock may use the socket: every reply is in,
+// every UNSUBSCRIBE is confirmed, and nothing is subscribed.
 func (l *link) clean() bool { return l.up && l.pendingReplies == 0 && len(l.subs) == 0 }
 
-// settled says whether the server owes nothing, and every subscription stands.
+// allConfirmed reports whether every reply is in, and every SUBSCRIBE and
+// UNSUBSCRIBE is confirmed.
 func (l *link) allConfirmed() bool {
 	return l.up && l.pendingReplies == 0 && !slices.ContainsFunc(l.subs, func(s subscription) bool { return s.leaving || !s.confirmed })
 }
 
-// doubtful says whether the socket was idle and has shown no life since. It may
-// have been dead for long, which says nothing about the server.
+// maybeDead reports whether the socket was idle before this attempt and no frame
+// has come since. It may have died long ago, which says nothing about the
+// server.
 func (l *link) maybeDead() bool { return l.reused && !l.answered }
 
 func (l *link) find(channel string) *subscription {
@@ -80,13 +82,13 @@ func (l *link) find(channel string) *subscription {
 	return nil
 }
 
-// on says whether the server has confirmed the subscription.
-func (l *link) on(channel string) bool {
+// isSubscribed reports whether the server has confirmed the subscription.
+func (l *link) isSubscribed(channel string) bool {
 	s := l.find(channel)
 	return s != nil && s.confirmed
 }
 
-// send adds commands to what this turn writes, and to what the server owes.
+// send writes commands, and notes what the server is to answer.
 func (m *Machine) send(commands ...Command) {
 	for _, c := range commands {
 		switch c.Op {
@@ -98,25 +100,25 @@ func (m *Machine) send(commands ...Command) {
 			m.link.pendingReplies++
 		}
 	}
-	if !slices.ContainsFunc(m.out, sends) {
+	if !slices.ContainsFunc(m.out, isSend) {
 		m.link.out.empty() // what is left there is of an earlier step
 	}
 	m.do(m.link.out.send(commands))
 }
 
-func sends(e Effect) bool {
+func isSend(e Effect) bool {
 	_, ok := e.(*Send)
 	return ok
 }
 
-// standing says whether a channel stays subscribed from one question to the
-// next.
-func (m *Machine) standing(channel string) bool {
+// outlivesProbe reports whether a channel stays subscribed from one probe to the
+// next. Response channels do not.
+func (m *Machine) outlivesProbe(channel string) bool {
 	return channel == m.cfg.Channel || channel == m.link.wake || channel == m.cfg.Waiters
 }
 
-// unsubscribes adds to a list the UNSUBSCRIBE commands for all that is
-// subscribed and not to be kept, the lock's channel at the end.
+// unsubscribes adds an UNSUBSCRIBE to a list for each channel that is subscribed
+// and not to be kept. The lock's channel comes last.
 func (m *Machine) unsubscribes(list []Command, keep func(channel string) bool) []Command {
 	last := false
 	for _, s := range m.link.subs {
@@ -134,7 +136,7 @@ func (m *Machine) unsubscribes(list []Command, keep func(channel string) bool) [
 	return list
 }
 
-// heard takes what comes from the socket.
+// socketInput takes an input from the socket.
 func (m *Machine) socketInput(in Input) {
 	switch in := in.(type) {
 	case Dialed:
@@ -147,7 +149,8 @@ func (m *Machine) socketInput(in Input) {
 		m.disconnected(in.Err)
 		return
 	case MasterMoved:
-		// The socket works, for now, and leads to the wrong place.
+		// The socket still works, but leads to the old master. Another lock
+		// must not get it.
 		m.disconnected(in.Err)
 		return
 	case Rotated:
@@ -163,7 +166,6 @@ func (m *Machine) socketInput(in Input) {
 	}
 }
 
-// frame takes one push or reply.
 func (m *Machine) frame(in Input) {
 	switch in := in.(type) {
 	case Subscribed:
@@ -187,7 +189,6 @@ func (m *Machine) frame(in Input) {
 	}
 }
 
-// replied takes one reply.
 func (m *Machine) replied(in Input) {
 	switch in := in.(type) {
 	case Counted:
@@ -199,10 +200,10 @@ func (m *Machine) replied(in Input) {
 	case Greeted:
 		m.greeted(in)
 	case WaitersCounted:
-		m.writersCounted(in.Counts)
+		m.waitersCounted(in.Counts)
 	case Waked:
 		if m.wakeAnswered(); in.N == 0 {
-			m.link.queued = false // nobody waits
+			m.link.queued = false // nobody was woken: no order to keep
 		}
 	case Listed:
 		m.listed(in)
@@ -219,12 +220,11 @@ func (m *Machine) unsubscribed(channel string) {
 	expected := s.leaving
 	m.link.subs = slices.DeleteFunc(m.link.subs, func(s subscription) bool { return s.channel == channel })
 	if !expected {
-		// Whatever took the subscription away took the lock with it.
+		// Without the subscription there is no lock.
 		m.broken(&Fault{Kind: Transient, Command: Unsubscribe.String(), Message: "the server ended the subscription"})
 	}
 }
 
-// failed takes an error reply.
 func (m *Machine) failed(in Failed) {
 	if !in.Command.pushed() {
 		m.link.pendingReplies--
@@ -236,10 +236,10 @@ func (m *Machine) failed(in Failed) {
 	f := ReplyFault(command, in.Message)
 	switch in.Command {
 	case Auth, Answer, WakeReaders:
-		// The server goes on with the old login; whether it cuts the socket
-		// is its business, and would show. An answer that it does not take
-		// harms whoever has asked: anybody may ask for one on a channel where
-		// this user may not publish, or while a script is busy.
+		// None of these ends anything. Auth: the server goes on with the old
+		// login, and if it closes the socket, that is noticed. Answer: anybody
+		// can ask for one on a channel where this user may not publish, or
+		// while a script is busy, so a refused one must not cost the hold.
 		m.notify(Checked{Err: f})
 	case Wake:
 		if q := m.wakeAnswered(); f.isNoScript() {
@@ -256,8 +256,9 @@ func (m *Machine) failed(in Failed) {
 	}
 }
 
-// scriptFailed takes the error of a question. A server that has forgotten the
-// script is asked again, unless nobody wants to know any more.
+// scriptFailed takes the error of a script that counts or pings. If the server
+// does not have the script, it is sent again by its text, unless the lock is
+// leaving and does not need the result.
 func (m *Machine) scriptFailed(command Op, f *Fault) {
 	if command != Probe && f.Kind == Denied && f.Command == Answer.String() {
 		f.Command = "INCR, GET, SET, TIME or PUBLISH in a script"
@@ -276,7 +277,8 @@ func (m *Machine) scriptFailed(command Op, f *Fault) {
 	}
 }
 
-// rejected takes an error that the lock cannot go on with.
+// rejected takes an error that the lock cannot go on with. For a lock that is
+// leaving it is the reason why that is not confirmed.
 func (m *Machine) rejected(f *Fault) {
 	if m.phase == leaving {
 		m.drop()
@@ -286,7 +288,8 @@ func (m *Machine) rejected(f *Fault) {
 	m.broken(f)
 }
 
-// broken takes an error after which the socket cannot be trusted.
+// broken takes an error after which the socket is of no use. A hold is lost, an
+// attempt has failed, and a lock that was leaving has left.
 func (m *Machine) broken(err error) {
 	switch m.phase {
 	case resting:
@@ -301,10 +304,10 @@ func (m *Machine) broken(err error) {
 	}
 }
 
-// disconnected takes the end of the socket, which has closed itself.
+// disconnected takes the end of the socket. In a sleep it costs nothing: no
+// attempt is under way, and the next one dials.
 func (m *Machine) disconnected(err error) {
 	if m.phase == sleeping {
-		// Nothing was under way; the next attempt dials.
 		m.drop()
 		m.current.pollSent = time.Time{}
 		return
@@ -312,7 +315,7 @@ func (m *Machine) disconnected(err error) {
 	m.broken(err)
 }
 
-// drop closes the socket and forgets everything that was bound to it.
+// drop closes the socket and forgets everything about it.
 func (m *Machine) drop() {
 	if m.link.up {
 		m.do(Drop{})
@@ -321,7 +324,8 @@ func (m *Machine) drop() {
 	m.withdrawClaims()
 }
 
-// putAway hands a clean socket on and closes any other.
+// parkOrClose gives a clean socket back to the connection pool and closes any
+// other. With last, the lock is about to end.
 func (m *Machine) parkOrClose(last bool) {
 	if !m.link.clean() {
 		m.drop()

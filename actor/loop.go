@@ -8,85 +8,86 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// Host is what a lock's goroutine asks of its surroundings. All methods but
-// Dial and Run are called on that goroutine and must not block.
+// Environment is what a lock's goroutine asks of its surroundings. All methods
+// are called on that goroutine and must not block, unless they say otherwise.
+// A lock that waits does not answer pings, and its peers end its connection.
 type Environment interface {
-	// Perform performs an effect that is for callers. What comes of it is
-	// returned, or nil.
+	// Perform performs an effect for callers, and returns an input that comes
+	// of it, or nil.
 	Perform(e Effect) Input
-	// Handle takes a message that is no input of the machine, and the state
-	// that the lock is in. What the machine is to know of it is fed.
+	// Handle takes a message that is not an [Input], and the state of the lock.
+	// It may call feed with inputs for the machine, before it returns.
 	Handle(m any, s State, feed func(Input))
-	// Ended is called last.
+	// Ended is called when the goroutine ends, last.
 	Ended()
 }
 
-// Sockets is where a presence lock has its socket from.
+// PresenceEnvironment is the [Environment] of a presence lock: where it gets
+// its socket.
 type PresenceEnvironment interface {
 	Environment
-	// Idle returns a clean idle socket, or nil. Discard closes all that there
-	// are.
+	// Idle returns a clean idle socket, or nil. DiscardIdle closes all of them.
 	Idle() *wire.Socket
 	DiscardIdle()
-	// Dial returns a new socket. It is called beside the loop and may block
-	// until the context ends, or longer.
+	// Dial returns a new socket. It is called on a goroutine of its own and may
+	// block, also beyond the end of the context.
 	Dial(ctx context.Context) (*wire.Socket, error)
-	// Park takes a clean socket back, the last one when the lock is about to
-	// end.
+	// Park takes a clean socket back. last says that the lock is about to end.
 	Park(s *wire.Socket, last bool)
-	// Watch reports on moved, without blocking, when new connections reach
+	// Watch sends to moved, without blocking, when new connections reach
 	// another master than the socket at addr. Unwatch ends that.
 	Watch(addr string, moved chan<- error)
 	Unwatch(moved chan<- error)
 }
 
-// Keys is where a lease has its key.
+// LeaseEnvironment is the [Environment] of a lease: how it reaches its key.
 type LeaseEnvironment interface {
 	Environment
-	// Run runs a command. It is called beside the loop and may block until
-	// the context ends, or longer.
+	// Run runs a command. It is called on a goroutine of its own and may block,
+	// also beyond the end of the context.
 	Run(ctx context.Context, command Run) (LeaseReply, error)
-	// Hear reports releases on nudged, without blocking, until the returned
-	// function is called.
-	Listen(nudged chan<- struct{}) (stop func())
+	// Listen sends to released, without blocking, when the key may have been
+	// given back, until stop is called.
+	Listen(released chan<- struct{}) (stop func())
 }
 
-// Loop is the goroutine of one lock, seen from outside. Send may be called before
-// Start, and waits for it.
+// Loop is the handle of one lock's goroutine. Its methods but Start are safe for
+// concurrent use.
 type Loop struct {
 	inbox  chan any
 	done   chan struct{}
 	runner *runner // nil from Start on
 }
 
-// NewLoop returns the goroutine of a presence lock, yet to be started.
-func NewLoop(cfg Config, host PresenceEnvironment) *Loop {
-	l := newLoop(host, NewMachine(cfg))
+// NewLoop returns the loop of a presence lock. It runs from [Loop.Start] on.
+func NewLoop(cfg Config, env PresenceEnvironment) *Loop {
+	l := newLoop(env, NewMachine(cfg))
 	r := l.runner
-	r.cfg, r.presence, r.moved = cfg, host, make(chan error, 1)
+	r.cfg, r.presence, r.moved = cfg, env, make(chan error, 1)
 	return l
 }
 
-// NewLeaseLoop returns the goroutine of a lease, yet to be started.
-func NewLeaseLoop(cfg LeaseConfig, host LeaseEnvironment) *Loop {
-	l := newLoop(host, NewLease(cfg))
+// NewLeaseLoop returns the loop of a lease. It runs from [Loop.Start] on.
+func NewLeaseLoop(cfg LeaseConfig, env LeaseEnvironment) *Loop {
+	l := newLoop(env, NewLease(cfg))
 	r := l.runner
-	r.lease, r.outcomes, r.released = host, make(chan Ran), make(chan struct{}, 1)
+	r.lease, r.outcomes, r.released = env, make(chan Ran), make(chan struct{}, 1)
 	return l
 }
 
-// Start starts the goroutine. It takes the message first, unless that is nil. Its
-// first connection is the idle socket, unless that is nil.
+// Start starts the goroutine, which handles the message first before any other,
+// unless it is nil. Its first connection is the idle socket, unless that is nil. Start
+// must be called once.
 func (l *Loop) Start(first any, idle *wire.Socket) {
 	r := l.runner
 	l.runner, r.idle = nil, idle
 	go r.run(first)
 }
 
-func newLoop(host Environment, m machine) *Loop {
+func newLoop(env Environment, m machine) *Loop {
 	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
 	l.runner = &runner{
-		inbox: l.inbox, done: l.done, env: host, machine: m, timer: stopped(),
+		inbox: l.inbox, done: l.done, env: env, machine: m, timer: stopped(),
 	}
 	l.runner.feeder = l.runner.feed
 	return l
@@ -99,9 +100,10 @@ func stopped() *time.Timer {
 	return t
 }
 
-// Send hands a message to the lock: an [Input], or something for the host's
-// Handle. It waits until the lock has taken it, which is never long, and
-// returns false when the lock has ended. What was taken will be answered.
+// Send gives a message to the lock: an [Input], or anything for
+// [Environment.Handle]. It blocks until the lock has received it, which is
+// never long once the loop is started, and returns false when the lock has
+// ended. A message that was received is answered.
 func (l *Loop) Send(m any) bool {
 	select {
 	case l.inbox <- m:
@@ -111,7 +113,7 @@ func (l *Loop) Send(m any) bool {
 	}
 }
 
-// Done is closed when the lock has ended.
+// Done returns a channel that is closed when the lock has ended.
 func (l *Loop) Done() <-chan struct{} { return l.done }
 
 type dialResult struct {
@@ -120,49 +122,49 @@ type dialResult struct {
 	err    error
 }
 
-// machine is what a goroutine feeds: a [Machine] or a [Lease].
+// machine is a [Machine] or a [Lease].
 type machine interface {
 	Step(now time.Time, in Input) []Effect
 	Deadline() time.Time
 	State() State
 }
 
-// runner is what the goroutine owns.
+// runner is the state that the goroutine owns. It works in turns: it waits for
+// one message, lets the machine take it, writes everything that this caused in
+// one write, and sets the timer.
 type runner struct {
 	inbox   <-chan any
 	done    chan struct{}
 	env     Environment
 	machine machine
 
-	// Of a presence lock.
+	// Only of a presence lock.
 	cfg      Config
 	presence PresenceEnvironment
-	idle     *wire.Socket // to begin with
-	socket   *wire.Socket
+	idle     *wire.Socket // the first connection, nil for none
+	socket   *wire.Socket // nil for none
 	route    router
 	channels channels
-	// lockName is the name that the socket bears on the channel, once it was
-	// needed.
-	lockName string
-	buf      []byte
+	lockName string // the connection's name on the channel, empty until needed
+	buf      []byte // what this turn writes
 
-	dialed  chan dialResult // nil if none is awaited
-	abandon context.CancelFunc
-	moved   chan error
+	dialed     chan dialResult // nil if no dial is under way
+	cancelDial context.CancelFunc
+	moved      chan error
 
-	// Of a lease.
+	// Only of a lease.
 	lease         LeaseEnvironment
 	outcomes      chan Ran
 	released      chan struct{}
 	stopListening func() // ends the listening for releases, nil if there is none
 
 	timer         *time.Timer
-	armed         time.Time
-	now           time.Time
-	pendingInputs []Input // results of effects
-	moreFrames    bool    // the socket has delivered what has not been looked at yet
+	armed         time.Time // what the timer is set to, zero for nothing
+	now           time.Time // of this turn
+	pendingInputs []Input   // results of effects, for the machine
+	moreFrames    bool      // frames or an error of the batch are not handled yet
 	feeding       bool
-	feeder        func(Input) // feed
+	feeder        func(Input) // the method feed, made once
 	ended         bool
 }
 
@@ -174,25 +176,24 @@ func (r *runner) run(first any) {
 	defer r.listen(false)
 	defer r.abandonDial()
 	if first != nil {
-		r.take(first)
+		r.takeMessage(first)
 	}
 	for r.endTurn(); !r.ended; r.endTurn() {
 		r.wait()
 	}
 }
 
-// settle is the end of a turn.
 func (r *runner) endTurn() {
 	r.flush()
 	r.rearm()
 }
 
-// wait takes one message.
+// wait takes one message from whichever channel has one.
 func (r *runner) wait() {
 	frames, rotated := r.sources()
 	select {
 	case m := <-r.inbox:
-		r.take(m)
+		r.takeMessage(m)
 	case b := <-frames:
 		r.tick()
 		r.read(b)
@@ -201,7 +202,7 @@ func (r *runner) wait() {
 		r.rotate(login)
 	case d := <-r.dialed:
 		r.tick()
-		r.arrived(d)
+		r.dialDone(d)
 	case err := <-r.moved:
 		r.tick()
 		r.feed(MasterMoved{Err: err})
@@ -218,8 +219,8 @@ func (r *runner) wait() {
 	}
 }
 
-// take takes a message of Send.
-func (r *runner) take(m any) {
+// takeMessage takes a message of Send.
+func (r *runner) takeMessage(m any) {
 	r.tick()
 	if in, ok := m.(Input); ok {
 		r.feed(in)
@@ -228,19 +229,21 @@ func (r *runner) take(m any) {
 	r.env.Handle(m, r.machine.State(), r.feeder)
 }
 
-// jump is how far the two clocks may run apart between two turns. Below it is
-// what setting a clock by the network does.
-const jump = 100 * time.Millisecond
+// maxClockDrift is how far the wall clock may run ahead of the monotonic clock
+// between two turns. Corrections of the wall clock by NTP stay below it.
+const maxClockDrift = 100 * time.Millisecond
 
-// tick reads the clock. Timers run by one that stands still while the machine
-// is suspended; the other one tells.
+// tick reads the clock, once per turn. Timers run by the monotonic clock, which
+// stands still while the computer is suspended. The wall clock shows that, and
+// a lease must know, because its key expires meanwhile. The hold of a presence
+// lock has no expiry.
 func (r *runner) tick() {
 	before := r.now
 	r.now = time.Now()
 	if r.lease == nil || before.IsZero() {
 		return
 	}
-	if slept := r.now.Round(0).Sub(before.Round(0)) - r.now.Sub(before); slept > jump {
+	if slept := r.now.Round(0).Sub(before.Round(0)) - r.now.Sub(before); slept > maxClockDrift {
 		r.feed(Slept{For: slept})
 	}
 }
@@ -252,15 +255,13 @@ func (r *runner) sources() (<-chan wire.Batch, <-chan wire.Login) {
 	return r.socket.Frames(), r.socket.Rotated
 }
 
-// read takes the frames that came together. What they cause goes out in one
-// write.
 func (r *runner) read(b wire.Batch) {
 	from := r.socket
 	for i, v := range b.Frames {
 		r.moreFrames = i+1 < len(b.Frames) || b.Err != nil
 		r.frame(v)
 		if r.socket != from {
-			return // what follows is of a socket that is not the lock's any more
+			return // the other frames are of a socket that the lock has given up
 		}
 	}
 	if b.Err != nil {
@@ -268,7 +269,6 @@ func (r *runner) read(b wire.Batch) {
 	}
 }
 
-// frame takes one frame.
 func (r *runner) frame(v wire.Value) {
 	in, err := r.route.input(r.channels, v)
 	switch {
@@ -279,7 +279,7 @@ func (r *runner) frame(v wire.Value) {
 	}
 }
 
-// rotate takes new credentials. A provider may begin by repeating the old.
+// rotate takes new credentials. A provider may repeat the old ones first.
 func (r *runner) rotate(login wire.Login) {
 	if login != r.socket.Login {
 		r.socket.Login = login
@@ -302,7 +302,7 @@ func (r *runner) drop() {
 	r.detach()
 }
 
-// detach lets go of the socket, and of everything that is about it.
+// detach forgets the socket and everything about it, without closing it.
 func (r *runner) detach() {
 	if r.socket == nil {
 		return
@@ -315,8 +315,8 @@ func (r *runner) detach() {
 	r.socket, r.moreFrames, r.buf, r.route, r.lockName = nil, false, r.buf[:0], router{}, ""
 }
 
-// arrived takes the outcome of the dial that is awaited.
-func (r *runner) arrived(d dialResult) {
+// dialDone takes the outcome of the dial under way.
+func (r *runner) dialDone(d dialResult) {
 	r.abandonDial()
 	if d.err != nil {
 		r.feed(DialFailed{Dial: d.dial, Err: d.err})
@@ -332,7 +332,9 @@ func (r *runner) attach(dial int, s *wire.Socket) {
 	r.feed(Dialed{Dial: dial, ID: s.ID, Fresh: s.Fresh()})
 }
 
-// feed gives the machine an input, and what comes of its effects, in order.
+// feed gives the machine an input, performs its effects, and then gives it the
+// inputs that came of these. A call from within an effect only queues its input:
+// the machine must have returned, and the effects before it be performed.
 func (r *runner) feed(in Input) {
 	r.pendingInputs = append(r.pendingInputs, in)
 	if r.feeding {
@@ -369,19 +371,18 @@ func (r *runner) perform(e Effect) {
 	case Hear:
 		r.listen(e.On)
 	default:
-		r.tell(e)
+		r.performForCallers(e)
 	}
 }
 
-// tell performs an effect for callers.
-func (r *runner) tell(e Effect) {
+func (r *runner) performForCallers(e Effect) {
 	if in := r.env.Perform(e); in != nil {
 		r.feed(in)
 	}
 }
 
-// park hands the socket back, unless more has come on it than anybody waits
-// for.
+// park gives the socket back to the connection pool. If frames are left that no
+// command asked for, or its end is known, it is closed.
 func (r *runner) park(last bool) {
 	if r.moreFrames {
 		r.drop()
@@ -392,8 +393,8 @@ func (r *runner) park(last bool) {
 	r.presence.Park(s, last)
 }
 
-// startDial takes an idle socket or dials beside the loop: some diallers
-// ignore their context.
+// startDial takes an idle socket, or dials on a goroutine of its own: some
+// diallers ignore their context, and the loop must not block.
 func (r *runner) startDial(d Dial) {
 	if d.Fresh {
 		r.presence.DiscardIdle()
@@ -403,13 +404,13 @@ func (r *runner) startDial(d Dial) {
 	}
 	r.abandonDial()
 	ctx, cancel := context.WithCancel(context.Background())
-	n, host, dialed := d.Dial, r.presence, make(chan dialResult)
-	r.dialed, r.abandon = dialed, cancel
+	n, env, dialed := d.Dial, r.presence, make(chan dialResult)
+	r.dialed, r.cancelDial = dialed, cancel
 	go func() {
-		s, err := host.Dial(ctx)
+		s, err := env.Dial(ctx)
 		select {
 		case dialed <- dialResult{n, s, err}:
-		case <-ctx.Done(): // it comes too late
+		case <-ctx.Done(): // nobody waits for it any more
 			if s != nil {
 				s.Close()
 			}
@@ -434,13 +435,14 @@ func (r *runner) returnIdle() {
 }
 
 func (r *runner) abandonDial() {
-	if r.abandon != nil {
-		r.abandon()
+	if r.cancelDial != nil {
+		r.cancelDial()
 	}
-	r.dialed, r.abandon = nil, nil
+	r.dialed, r.cancelDial = nil, nil
 }
 
-// flush writes what the turn has gathered.
+// flush writes the commands of this turn. It goes on as long as a failed write
+// makes the machine write again.
 func (r *runner) flush() {
 	for r.socket != nil && len(r.buf) > 0 {
 		err := r.socket.Write(r.buf)
@@ -451,9 +453,9 @@ func (r *runner) flush() {
 	}
 }
 
-// rearm sets the timer. One that is too early is left alone: a tick that finds
-// nothing due is cheaper than a timer set anew at every turn, for deadlines
-// that hardly ever come.
+// rearm sets the timer to the machine's deadline. A timer that is set to an
+// earlier time is left alone. Most deadlines are limits that never come, and a
+// Tick with nothing due is cheaper than setting the timer in every turn.
 func (r *runner) rearm() {
 	at := r.machine.Deadline()
 	if r.ended || at.IsZero() || !r.armed.IsZero() && !at.Before(r.armed) {

@@ -2,28 +2,28 @@ package actor
 
 import "context"
 
-// startRun runs a command beside the loop: it may take as long as the client
-// of its user lets it. One that sets the key when nobody is there to know any
-// more is undone.
+// startRun runs a command on a goroutine of its own: it takes as long as the
+// user's client lets it. If the lock has ended meanwhile, a key that the command
+// may have set is deleted; if that fails, it expires.
 func (r *runner) startRun(e Run) {
-	keys, outcomes, done := r.lease, r.outcomes, r.done
+	env, outcomes, done := r.lease, r.outcomes, r.done
 	ctx := context.Background()
-	if e.Op != DropKey { // which is of use even then
+	if e.Op != DropKey { // a deletion is of use after the end of the lock too
 		ctx = lifetime{ctx, done}
 	}
 	go func() {
-		reply, err := keys.Run(ctx, e)
+		reply, err := env.Run(ctx, e)
 		select {
 		case outcomes <- Ran{Num: e.Num, Reply: reply, Err: err}:
 		case <-done:
 			if e.Op == TakeKey && (reply.OK || err != nil) {
-				_, _ = keys.Run(context.Background(), Run{Op: DropKey, ID: e.ID}) // else it expires
+				_, _ = env.Run(context.Background(), Run{Op: DropKey, ID: e.ID})
 			}
 		}
 	}()
 }
 
-// lifetime is a context that ends with a lock.
+// lifetime is a context that ends when a lock's goroutine ends.
 type lifetime struct {
 	context.Context
 	done <-chan struct{}
@@ -40,7 +40,8 @@ func (l lifetime) Err() error {
 	}
 }
 
-// listen begins or ends to listen for releases.
+// listen begins or ends to listen for releases. A release that was reported
+// before is forgotten.
 func (r *runner) listen(on bool) {
 	if r.stopListening != nil {
 		r.stopListening()

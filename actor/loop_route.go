@@ -10,32 +10,32 @@ import (
 // router matches the frames of one stream with the commands that were written:
 // pushes by channel, replies first in, first out.
 type router struct {
-	waiting []sent
-	// The last pushes of their kind, most of which are about one channel.
+	unanswered []sent // in the order in which they were written
+	// The last inputs of their kind, for reuseLast: most are about one channel.
 	subscribed, unsubscribed Input
 }
 
-// Inputs that nearly every attempt has. In an interface they would be a piece of
-// memory each time.
+// Inputs of nearly every attempt. Made anew, each would be an allocation.
 var (
 	countedOne    Input = Counted{N: 1}
 	greetedMaster Input = Greeted{Role: "master", Mode: "standalone"}
 )
 
-// sent is a command that was written. Text says that it was a script's text.
+// sent is a command that was written.
 type sent struct {
 	op   Op
-	text bool
+	text bool // a script was sent by its text
 }
 
-func (t *router) sent(c Command) { t.waiting = append(t.waiting, sent{c.Op, c.Text}) }
+func (t *router) sent(c Command) { t.unanswered = append(t.unanswered, sent{c.Op, c.Text}) }
 
-// names are the channels that a lock knows what to expect on. All others
-// bring answers.
+// channels are the lock's channel, the waiters' channel and the wake channel.
+// Every other channel on the socket is a response channel.
 type channels struct{ channel, waiters, wake string }
 
-// input turns a frame into an input, or nil for a frame that is for nobody. An
-// error means that the stream cannot be followed any longer.
+// input turns a frame into an input, or into nil for a push that means nothing to
+// a lock. After an error it is not known which reply belongs to which command,
+// and the socket must be closed.
 func (t *router) input(n channels, v wire.Value) (Input, error) {
 	if v.Kind == wire.Push {
 		return t.push(n, v), nil
@@ -47,21 +47,21 @@ func (t *router) input(n channels, v wire.Value) (Input, error) {
 	if v.IsError() {
 		return Failed{Command: c.op, Text: c.text, Message: v.Text()}, nil
 	}
-	if in := parse(n.channel, c.op, v); in != nil {
+	if in := parseReply(n.channel, c.op, v); in != nil {
 		return in, nil
 	}
 	return nil, &Fault{Kind: Unsupported, Command: c.op.String(), Message: "a reply of an unexpected kind"}
 }
 
-// reply takes the command that a reply belongs to. A subscribe has no reply
-// unless it is refused, and then its error takes a place among the replies.
+// reply removes the command that a reply belongs to. A SUBSCRIBE or UNSUBSCRIBE
+// has no reply unless it is refused; the error has its place among the replies.
 func (t *router) reply(refused bool) (sent, bool) {
-	i := slices.IndexFunc(t.waiting, func(c sent) bool { return refused || !c.op.pushed() })
+	i := slices.IndexFunc(t.unanswered, func(c sent) bool { return refused || !c.op.pushed() })
 	if i < 0 {
 		return sent{}, false
 	}
-	c := t.waiting[i]
-	t.waiting = slices.Delete(t.waiting, i, i+1)
+	c := t.unanswered[i]
+	t.unanswered = slices.Delete(t.unanswered, i, i+1)
 	return c, true
 }
 
@@ -75,16 +75,17 @@ func (t *router) push(n channels, v wire.Value) Input {
 		return message(n, about, v.Elems[2].Text())
 	case "subscribe":
 		t.confirm(Subscribe)
-		return again(&t.subscribed, Subscribed{Channel: about})
+		return reuseLast(&t.subscribed, Subscribed{Channel: about})
 	case "unsubscribe":
 		t.confirm(Unsubscribe)
-		return again(&t.unsubscribed, Unsubscribed{Channel: about})
+		return reuseLast(&t.unsubscribed, Unsubscribed{Channel: about})
 	}
 	return nil
 }
 
-// again returns an input, as the one that came last if it is equal.
-func again[T interface {
+// reuseLast returns an input. If it equals the last one, it returns that and so
+// allocates nothing.
+func reuseLast[T interface {
 	comparable
 	Input
 }](last *Input, in T) Input {
@@ -94,15 +95,15 @@ func again[T interface {
 	return *last
 }
 
-// confirm takes the first command that a push confirms.
+// confirm removes the command that a push confirms, the oldest of its kind.
 func (t *router) confirm(op Op) {
-	if i := slices.IndexFunc(t.waiting, func(c sent) bool { return c.op == op }); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
+	if i := slices.IndexFunc(t.unanswered, func(c sent) bool { return c.op == op }); i >= 0 {
+		t.unanswered = slices.Delete(t.unanswered, i, i+1)
 	}
 }
 
-// message reads a message. Junk hurts nobody: on a response channel it is an
-// answer of the worst kind, and elsewhere nothing.
+// message reads a published message. A malformed one is ignored, but for those on
+// a response channel: there it counts as the answer of a legacy participant.
 func message(n channels, about, payload string) Input {
 	switch about {
 	case n.channel:
@@ -120,8 +121,8 @@ func message(n channels, about, payload string) Input {
 	return nil
 }
 
-// parse reads the reply to a command, nil if it is none.
-func parse(channel string, op Op, v wire.Value) Input {
+// parseReply reads the reply to a command, nil if it is malformed.
+func parseReply(channel string, op Op, v wire.Value) Input {
 	switch op {
 	case Count:
 		if numsub(v, 1) {
@@ -136,11 +137,11 @@ func parse(channel string, op Op, v wire.Value) Input {
 			return waitersCounted(v, n)
 		}
 	case CountAndDraw:
-		if n, token, ok := drawn(v); ok {
+		if n, token, ok := countAndToken(v); ok {
 			return Counted{N: n, Token: token}
 		}
 	case ProbeAndDraw:
-		if n, token, ok := drawn(v); ok {
+		if n, token, ok := countAndToken(v); ok {
 			return Probed{N: n, Token: token}
 		}
 	case List:
@@ -188,7 +189,7 @@ func integer(op Op, n int) Input {
 	}
 }
 
-// numsub says whether the value is the reply of PUBSUB NUMSUB for a number of
+// numsub reports whether a value is the reply of PUBSUB NUMSUB for a number of
 // channels.
 func numsub(v wire.Value, channels int) bool {
 	if len(v.Elems) != 2*channels {
@@ -202,7 +203,7 @@ func numsub(v wire.Value, channels int) bool {
 	return true
 }
 
-// subscribers are those of one channel in the reply of PUBSUB NUMSUB.
+// subscribers returns the count of one channel in the reply of PUBSUB NUMSUB.
 func subscribers(v wire.Value, channel int) int { return int(v.Elems[2*channel+1].Int) }
 
 func waitersCounted(v wire.Value, channels int) Input {
@@ -213,8 +214,9 @@ func waitersCounted(v wire.Value, channels int) Input {
 	return WaitersCounted{Counts: counts}
 }
 
-// drawn reads a count and the token that was drawn with it, 0 if none was.
-func drawn(v wire.Value) (n int, token int64, ok bool) {
+// countAndToken reads the reply of a fencing script: the count, and the token, 0
+// if none was drawn.
+func countAndToken(v wire.Value) (n int, token int64, ok bool) {
 	if len(v.Elems) == 0 || v.Elems[0].Kind != wire.Integer {
 		return 0, 0, false
 	}
@@ -232,7 +234,7 @@ func connections(channel, list string) []Connection {
 	return all
 }
 
-// encode adds a command to what is to be written.
+// encode appends a command to dst as it is written to the socket.
 func (r *runner) encode(dst []byte, c Command) []byte {
 	channel := r.cfg.Channel
 	switch c.Op {
@@ -274,6 +276,7 @@ func (r *runner) encode(dst []byte, c Command) []byte {
 	return dst
 }
 
+// name returns the connection's name that a HELLO sets, empty for none.
 func (r *runner) name(n Naming) string {
 	switch n {
 	case LockName:

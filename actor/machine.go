@@ -1,13 +1,32 @@
 // Package actor is one lock: a pure state machine and the goroutine that
 // feeds it.
 //
-// [Machine] owns all state of a lock. [Machine.Step] takes one input and the
-// time, and returns the effects to perform, in order; [Machine.Deadline] says
-// when it wants a [Tick]. It does no I/O and reads no clock, so every run can
-// be written down and replayed (see testdata).
+// [Machine] owns all state of a presence lock. [Machine.Step] takes one input
+// and the time, and returns the effects to perform, in order;
+// [Machine.Deadline] is when it wants a [Tick]. It does no I/O and reads no
+// clock, so every run can be written down and replayed (see testdata). [Lease]
+// is the same for a lock that is a key with an expiry.
 //
 // [Loop] is the goroutine: it turns messages, frames and the passing of time
 // into inputs and performs the effects.
+//
+// The rules of a presence lock stand beside the code that enforces them:
+//
+//   - attempt.go: the grant rule; pauses between attempts
+//   - probe.go: the answer rule; election and confirmation
+//   - queue.go: the queue rule: who is remembered, and who is woken
+//   - sleep.go: the polls of a sleeper
+//   - reaper.go: the reaping rule
+//   - depart.go: how a lock leaves the channel and passes its queue on
+//   - hold.go: health checks, loss and release
+//   - share.go: readers of one process on one participant
+//   - link.go: the socket: what is subscribed and which replies are due
+//
+// Those of a lease are in lease.go (getting the key), lease_hold.go (keeping
+// it) and lease_end.go (giving it back).
+//
+// Most inputs are handled by the method of the same name: [Probed] by
+// Machine.probed.
 package actor
 
 import (
@@ -16,17 +35,18 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// State is where a lock is in its life, as its users see it.
+// State is the state of a lock as its users see it.
 type State uint8
 
 const (
-	// Idle holds nothing and wants nothing.
+	// Idle is a lock without a hold and without an acquire under way. A lock
+	// is idle from the beginning of its release.
 	Idle State = iota
-	// Acquiring wants the lock.
+	// Acquiring is a lock that serves an acquire.
 	Acquiring
-	// Held holds it.
+	// Held is a lock with a hold.
 	Held
-	// HoldLost is idle after a hold that ended without a release.
+	// HoldLost is an idle lock whose last hold ended without a release.
 	HoldLost
 )
 
@@ -46,72 +66,78 @@ func (s State) String() string {
 	}
 }
 
-// Config is what a machine is born with.
+// Config are the settings of a [Machine]. It has no defaults.
 type Config struct {
 	// Channel is the lock's name and channel.
 	Channel string
 	// Waiters is the channel that sleepers are subscribed to.
 	Waiters string
-	// WakeChannel is the name of the channel on which the socket of a holder
-	// id is woken.
+	// WakeChannel returns the wake channel of a holder id.
 	WakeChannel func(id string) string
-	// Response makes the name of a response channel that was never used.
+	// Response returns the name of a response channel that was never used.
 	Response func() string
 	// Jitter returns a random number in [0, 1).
 	Jitter func() float64
 
 	// Shared takes the lock as a reader.
 	Shared bool
-	// Fenced draws a token for every hold, from the counter in database DB.
+	// Fenced draws a fencing token for every hold, from the counter in
+	// database DB.
 	Fenced bool
 	DB     int
-	// Label is what the record calls the lock's user.
+	// Label is the label in the lock's record, empty for none.
 	Label string
 
 	// Health is the time between two health checks of a hold.
 	Health time.Duration
-	// SelfCheck is the time between two pings of a hold to itself, 0 for none.
+	// SelfCheck is the time between two self checks of a hold, 0 for none.
 	SelfCheck time.Duration
-	// Unavailable is how long a participant may take to answer a ping before
-	// it counts as silent.
+	// Unavailable is the unavailable timeout: how long a participant may take
+	// to answer a ping before it counts as silent.
 	Unavailable time.Duration
-	// Poll is the time between two looks of a single waiter.
+	// Poll is the time between two polls of a single sleeper.
 	Poll time.Duration
 	// MaxWait bounds how long an acquire waits, 0 for no bound.
 	MaxWait time.Duration
 	// Reply is how long a reply may take, outside a hold.
 	Reply time.Duration
-	// Renewable says that a login can be tried again with fresh credentials.
+	// Renewable says that a refused login is tried once more, with fresh
+	// credentials.
 	Renewable bool
-	// Observed says whether anybody listens to events now, nil for always.
+	// Observed reports whether anybody receives events now. If not, there are
+	// no [Notify] effects. nil means always.
 	Observed func() bool
-	// Once ends the lock when its first acquire and what comes of it are over.
+	// Once ends the lock when its first acquire, the hold that came of it and
+	// the calls that arrived meanwhile have ended.
 	Once bool
 }
 
 const (
-	// recount is the time between two counts while records are missing: a
-	// participant that got the ping and left will not answer any more.
-	recount = 20 * time.Millisecond
-	// looks is how many polls it takes until one is a whole attempt, which
-	// sees what a count cannot: who holds, and whether it still answers.
+	// recountInterval is the time between two counts while records are
+	// missing: a participant that got the ping and left will not answer any
+	// more, and only a count shows that.
+	recountInterval = 20 * time.Millisecond
+	// pollsPerProbe is how many polls it takes until one is a whole attempt.
+	// Its probe shows what a count cannot: who holds, and whether it still
+	// answers.
 	pollsPerProbe = 8
-	// tryTimeouts bounds a try, also one without a deadline, in times that a
-	// participant may take to answer.
+	// tryTimeouts bounds a try, also one without a deadline, in unavailable
+	// timeouts.
 	tryTimeouts = 3
 	// healthLimit bounds the answer to a health check.
 	healthLimit = 5 * time.Second
-	// departLimit bounds how long leaving waits for its confirmation before
-	// the socket is closed, which leaves just as well.
+	// departLimit bounds how long leaving waits for the server's confirmation.
+	// Then the socket is closed, which leaves the channel as well.
 	departLimit = time.Second
-	// leaveLimit is the same for a release.
-	leaveLimit = 5 * time.Second
+	// releaseLimit is the same for a release.
+	releaseLimit = 5 * time.Second
 	// cancelLimit is the same for a caller whose context has ended already.
 	cancelLimit = 100 * time.Millisecond
-	// warmLimit bounds the first answer on a socket that was idle.
-	warmLimit = 500 * time.Millisecond
-	// linger is how long an idle lock keeps its socket, and with it the name:
-	// peers take a silent socket of that name for a crashed holder.
+	// idleSocketLimit bounds the first answer on a socket that was idle.
+	idleSocketLimit = 500 * time.Millisecond
+	// parkDelay is how long an idle lock keeps its socket for the next call.
+	// It is short because the socket may still bear the lock's name, and peers
+	// take a silent socket of that name for a crashed holder's.
 	parkDelay = 250 * time.Millisecond
 )
 
@@ -120,14 +146,14 @@ type phase uint8
 const (
 	resting      phase = iota // no call is served
 	dialing                   // waits for a socket
-	joining                   // has sent SUBSCRIBE and the count
-	electing                  // probes while pending, or as a joining reader
-	elected                   // stays on the channel, probes again later
-	confirming                // probes while exclusive
-	reconfirming              // exclusive, probes again in a moment
-	leaving                   // waits for the confirmation that it has left
-	sleeping                  // off the channel, tries again later
-	holding                   // has granted
+	joining                   // SUBSCRIBE and the first count are sent
+	electing                  // a probe is out, own record pending or a joining reader's
+	elected                   // won the election, stays on the channel, probes again later
+	confirming                // a probe is out, own record exclusive
+	reconfirming              // own record exclusive, probes again in a moment
+	leaving                   // UNSUBSCRIBE is sent, not confirmed yet
+	sleeping                  // off the channel, until a wake, a poll or the next attempt
+	holding                   // a hold is granted
 )
 
 // Machine is the state of one lock. It is not safe for concurrent use: one
@@ -135,8 +161,8 @@ const (
 type Machine struct {
 	cfg       Config
 	now       time.Time
-	crowdSize int // on the channel are too many to ask at once
-	out       []Effect
+	crowdSize int      // with more subscribers than this a contender gives way to others
+	out       []Effect // of the step under way
 	phase     phase
 	state     State
 
@@ -148,36 +174,36 @@ type Machine struct {
 	current   currentCall
 	probe     probe
 	reaper    reaper
-	queue     protocol.Queue // of those who wait for this lock to leave
-	leave     departure
+	queue     protocol.Queue // those that wait for this participant to leave
+	leave     departure      // in phase leaving
 	hold      hold
 
-	unreferenced bool
+	unreferenced bool // ends when idle: nobody has a handle
 	closing      bool
 }
 
-// service is what is known about the acquire being served.
+// currentCall is what is known about the acquire being served.
 type currentCall struct {
 	began          time.Time
-	roundTrips     int               // round trips of the attempt under way
+	roundTrips     int               // of the attempt under way
 	failures       int               // attempts in a row that ended with an error
 	renewed        bool              // fresh credentials have been tried
 	lastErr        error             // of the last failed attempt
 	holders        []protocol.Record // seen last
-	place          int               // in their queue
-	silent         int
-	silentConns    []Connection // that did not answer
-	reapErr        error        // why they could not be ended
-	polls          int
-	wake           time.Time // when sleeping or elected ends
-	pollFirst      bool      // waking up begins with a count
-	pollSent       time.Time // when the count was sent; zero when none is out
+	place          int               // in their queue, 0 for none
+	silent         int               // participants that did not answer the last probe
+	silentConns    []Connection      // their connections, see reaper.silent
+	reapErr        error             // why these could not be found or ended
+	polls          int               // counted from a random start, see pollsPerProbe
+	wake           time.Time         // when sleeping, elected or reconfirming ends
+	pollFirst      bool              // waking up begins with a poll
+	pollSent       time.Time         // zero when no poll is out
 	slept          bool
-	carriesWake    bool // it carries a wake, and the queue with it
-	queueDelivered bool // whoever is in the way has the queue
+	carriesWake    bool // it was woken, and the queue travelled with the wake
+	queueDelivered bool // a participant that is in the way has got that queue
 	retryAtOnce    bool // a wake has come in the middle of an attempt
-	readersWoken   bool // all readers were woken
-	crowdBackoffs  int  // how often it has made room for a crowd
+	readersWoken   bool // the wake was for all readers
+	crowdBackoffs  int  // how often it has left because of a crowd
 }
 
 // NewMachine returns an idle machine.
@@ -190,8 +216,9 @@ func NewMachine(cfg Config) *Machine {
 // State returns where the lock is.
 func (m *Machine) State() State { return m.state }
 
-// Step takes one input at a time that never goes back, and returns what is to
-// be done. The slice is valid until the next call.
+// Step takes one input and returns the effects to perform, in order. now must
+// not go back from one call to the next. The effects are valid until the next
+// call.
 func (m *Machine) Step(now time.Time, in Input) []Effect {
 	m.now = now
 	m.out = m.out[:0]
@@ -206,7 +233,7 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 	return m.out
 }
 
-// asked takes what callers want.
+// callerInput takes an input from a caller.
 func (m *Machine) callerInput(in Input) {
 	switch in := in.(type) {
 	case Acquire:
@@ -225,25 +252,25 @@ func (m *Machine) callerInput(in Input) {
 		m.close()
 	case Unreferenced:
 		m.unreferenced = true
-		m.rest()
+		m.nextOrIdle()
 	}
 }
 
 // do adds an effect.
 func (m *Machine) do(e Effect) { m.out = append(m.out, e) }
 
-// notify adds an event of the call that is served, or of the hold.
-func (m *Machine) notify(e Event) { m.tell(m.subject(), e) }
+// notify adds an event of the call being served, or of the hold.
+func (m *Machine) notify(e Event) { m.notifyCall(m.soleCall(), e) }
 
-// tell adds an event of a call.
-func (m *Machine) tell(call Call, e Event) {
+// notifyCall adds an event of a call; nil stands for all calls of the lock.
+func (m *Machine) notifyCall(call Call, e Event) {
 	if m.cfg.Observed == nil || m.cfg.Observed() {
 		m.do(Notify{e, call})
 	}
 }
 
-// subject is the call that all is about, nil if there is no single one.
-func (m *Machine) subject() Call {
+// soleCall is the call that holds or is served, nil if several hold or none.
+func (m *Machine) soleCall() Call {
 	switch {
 	case m.phase == holding && len(m.hold.calls) == 1:
 		return m.hold.calls[0]
@@ -253,7 +280,7 @@ func (m *Machine) subject() Call {
 	return nil
 }
 
-// want is what the lock is taken for.
+// want is the mode that the lock is acquired in.
 func (m *Machine) want() protocol.Mode {
 	if m.cfg.Shared {
 		return protocol.Shared
@@ -270,10 +297,10 @@ func (m *Machine) acquire(in Acquire) {
 	case in.Try && (m.phase == holding || len(m.calls) > 0 || m.hold.ending):
 		m.do(Refuse{in.Call, m.refusal(Contended, nil)})
 	default:
-		m.calls = append(m.calls, pendingCall{in, m.now, limit(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
+		m.calls = append(m.calls, pendingCall{in, m.now, waitDeadline(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
 		switch m.phase {
 		case resting:
-			m.begin()
+			m.beginCall()
 		case holding:
 			m.checkWriters()
 		case dialing, joining, electing, elected, confirming, reconfirming, leaving, sleeping:
@@ -281,11 +308,11 @@ func (m *Machine) acquire(in Acquire) {
 	}
 }
 
-// refusal describes the present view of who is in the way.
+// refusal is a refusal with what is known now about who is in the way.
 func (m *Machine) refusal(why Reason, cause error) Refusal {
 	r := Refusal{Reason: why, Cause: cause, OwnHold: m.phase == holding || m.hold.ending}
 	if r.OwnHold {
-		r.Holders = []protocol.Record{m.holder()}
+		r.Holders = []protocol.Record{m.ownHolder()}
 	} else {
 		r.Holders, r.LastErr = m.current.holders, m.current.lastErr
 		r.Silent, r.SilentConns, r.ReapErr = m.current.silent, m.current.silentConns, m.current.reapErr
@@ -296,23 +323,25 @@ func (m *Machine) refusal(why Reason, cause error) Refusal {
 	return r
 }
 
-// begin serves the first call.
-func (m *Machine) begin() {
+// beginCall begins to serve the first call.
+func (m *Machine) beginCall() {
 	m.state = Acquiring
 	m.current = currentCall{began: m.now, polls: int(m.cfg.Jitter() * pollsPerProbe)}
 	if m.link.queued && !m.calls[0].Try {
-		// Its place in the queue is older than this call. Whoever was woken
-		// instead has yet to read so, and would find the lock taken each time.
+		// The last release put this socket at the tail of the queue that it
+		// woke. An attempt now would be quicker than the woken waiter, which
+		// has yet to read its wake, and would find the lock taken every time.
 		m.link.queued = false
-		m.tell(m.calls[0].Call, Waiting{})
+		m.notifyCall(m.calls[0].Call, Waiting{})
 		m.sleep(m.pollPause(1), true)
 		return
 	}
 	m.attempt()
 }
 
-// rest is where every call ends: the next one is served, or the lock idles.
-func (m *Machine) rest() {
+// nextOrIdle serves the next call, idles, or ends the lock. Every call ends
+// here.
+func (m *Machine) nextOrIdle() {
 	if m.phase != resting {
 		return
 	}
@@ -320,12 +349,13 @@ func (m *Machine) rest() {
 	case m.closing:
 		m.stop()
 	case len(m.calls) > 0:
-		m.begin()
+		m.beginCall()
 	case m.unreferenced && !m.link.queued:
 		m.stop()
 	default:
-		// With a place in the queue it is worth while to wait for the next
-		// call a little, also for a lock that nobody has a handle of.
+		// A lock that nobody has a handle of idles too while its socket has a
+		// place in the queue: parking the socket would lose that place for a
+		// call that comes right behind.
 		if m.state == Acquiring {
 			m.state = Idle
 		}
@@ -333,7 +363,7 @@ func (m *Machine) rest() {
 	}
 }
 
-// stop ends the loop. Whoever has come last is answered first.
+// stop ends the loop. Calls that were not served are refused before.
 func (m *Machine) stop() {
 	for _, call := range m.calls {
 		m.do(Refuse{call.Call, Refusal{Reason: LockClosed, Cause: ErrClosed}})
@@ -348,29 +378,29 @@ func (m *Machine) stop() {
 
 // refuse ends the served call with an error. The lock is off the channel.
 func (m *Machine) refuse(r Refusal) {
-	call := m.calls.take(0)
+	call := m.calls.remove(0)
 	m.phase = resting
 	m.current, m.queue = currentCall{}, nil
 	m.parkEarly()
 	m.do(Refuse{call, r})
-	m.rest()
+	m.nextOrIdle()
 }
 
-// tidy puts the socket away before the last caller is answered: whoever asks
-// for the lock again right then is to find it.
+// parkEarly parks the socket of a lock that is about to end before the last
+// caller is answered. A caller that acquires again at once then finds it.
 func (m *Machine) parkEarly() {
 	if m.unreferenced && len(m.calls) == 0 && !m.link.queued {
 		m.parkOrClose(true)
 	}
 }
 
-// served says whether the first call is being served.
+// served reports whether the first call is being served.
 func (m *Machine) served() bool {
 	return len(m.calls) > 0 && m.phase != resting && m.phase != holding && !m.hold.ending
 }
 
 func (m *Machine) cancel(in Cancel) {
-	if m.phase == holding && m.hold.of(in.Call) {
+	if m.phase == holding && m.hold.has(in.Call) {
 		m.do(Reclaim(in))
 		return
 	}
@@ -379,13 +409,13 @@ func (m *Machine) cancel(in Cancel) {
 	case i == 0 && m.served():
 		m.giveUp(m.refusal(Cancelled, in.Cause), cancelLimit)
 	default:
-		m.do(Refuse{m.calls.take(i), m.refusal(Cancelled, in.Cause)})
+		m.do(Refuse{m.calls.remove(i), m.refusal(Cancelled, in.Cause)})
 	}
 }
 
-// expire ends calls that have waited for as long as they may.
+// expire ends calls whose deadline has passed.
 func (m *Machine) expire() {
-	for len(m.calls) > 0 && m.due(m.expiry()) {
+	for len(m.calls) > 0 && m.due(m.callDeadline()) {
 		r := m.refusal(Expired, nil)
 		if m.calls[0].Try {
 			r = m.tryRefusal()
@@ -394,11 +424,12 @@ func (m *Machine) expire() {
 			m.giveUp(r, cancelLimit)
 			return
 		}
-		m.do(Refuse{m.calls.take(0), r})
+		m.do(Refuse{m.calls.remove(0), r})
 	}
 }
 
-// giveUp ends the served call wherever it stands.
+// giveUp refuses the served call, in whatever phase it is. Leaving the channel
+// for that takes no longer than within.
 func (m *Machine) giveUp(r Refusal, within time.Duration) {
 	switch m.phase {
 	case dialing:
@@ -448,6 +479,6 @@ func (m *Machine) close() {
 		m.leave.shorten(m.now, departLimit)
 		m.giveUpPlace()
 	default:
-		m.rest()
+		m.nextOrIdle()
 	}
 }

@@ -8,34 +8,43 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// probe is one question to the channel: the count of an attempt's beginning,
-// or a ping and its answers.
+// The answer rule: a participant answers every ping that it receives, whatever
+// it is doing, also while it leaves. Peers take one that does not answer for
+// crashed, and end its connection.
+//
+// The probe rule: a probe is conclusive when as many distinct records are in as
+// participants got the ping. One that joins later does not matter: it will ping,
+// and see this lock's record. A probe that is not conclusive is started anew or
+// given up. It never means that the lock is free.
+
+// probe is the count at the beginning of an attempt, or a ping and its answers.
 type probe struct {
 	response    string // channel of the answers; empty for a count
 	ping        protocol.Ping
 	sent        time.Time
-	n           int       // who is to answer; below zero until that is known
-	token       int64     // drawn with the question
+	n           int       // subscribers that were counted or pinged, this one included; -1 before the reply
+	token       int64     // fencing token drawn with the count or ping, 0 for none
 	lastAnswer  time.Time // when the reply or the last new answer came
-	recount     time.Time // zero while a count is out
-	budget      time.Time // of a confirm
-	greeted     bool      // the node was a master behind the question
-	staleHellos int       // greetings to come that stand before the question
+	recount     time.Time // when the next recount is due; zero while one is out
+	budget      time.Time // when a confirmation is given up
+	greeted     bool      // the HELLO behind the count or ping has reported a master
+	staleHellos int       // replies to HELLOs that are to come and stand before it
 	ownPing     bool      // the own ping has come back
 	records     []protocol.Record
-	legacy      int
+	legacy      int // answers without a holder id
 }
 
+// probing reports whether a probe is out.
 func (p phase) probing() bool { return p == electing || p == confirming }
 
-// contending says whether the lock is on the channel without a hold.
+// contending reports whether the lock is on the channel without a hold.
 func (p phase) contending() bool {
 	return p.probing() || p == joining || p == elected || p == reconfirming
 }
 
-// ask pings the channel and counts who gets the ping, in one script: as two
-// steps, somebody who joins in between could stand in for a holder who leaves.
-// Other commands may go before.
+// sendProbe pings the channel and counts who gets the ping, in one script. In
+// two steps, the answer of a participant that joins in between could stand in for
+// that of a holder. before are commands that go out before the ping.
 func (m *Machine) sendProbe(p phase, before ...Command) {
 	budget := m.probe.budget
 	if p == confirming && m.phase == electing {
@@ -46,10 +55,10 @@ func (m *Machine) sendProbe(p phase, before ...Command) {
 	m.probe = probe{response: m.cfg.Response(), sent: m.now, n: -1, budget: budget}
 	m.probe.ping = m.newPing(m.probe.response)
 	list := m.unsubscribes(make([]Command, 0, 6), func(channel string) bool {
-		return m.standing(channel) || slices.Contains(m.reaper.responses, channel)
+		return m.outlivesProbe(channel) || slices.Contains(m.reaper.responses, channel)
 	})
 	if m.probe.ping.Want != 0 && m.link.find(m.link.wake) == nil {
-		// Whoever reads the ping may wake its sender at any moment.
+		// A participant that has read the ping may wake its sender at any moment.
 		list = append(list, Command{Op: Subscribe, Channel: m.link.wake})
 	}
 	list = append(list, Command{Op: Subscribe, Channel: m.probe.response})
@@ -57,9 +66,9 @@ func (m *Machine) sendProbe(p phase, before ...Command) {
 	m.send(append(list, m.probeCommand(false), Command{Op: Hello})...)
 }
 
-// pinging is the command that pings and counts, by the script's text if the
-// server has forgotten it. A fenced lock draws a token with the probe that
-// decides: later, somebody else's grant could come between.
+// probeCommand is the command that pings and counts. With text the script is
+// sent by its text. A fenced lock draws its token with the probe that decides: if
+// it drew later, another grant with a lower token could come in between.
 func (m *Machine) probeCommand(text bool) Command {
 	op := Probe
 	if m.cfg.Fenced && m.phase == confirming {
@@ -69,14 +78,14 @@ func (m *Machine) probeCommand(text bool) Command {
 	return Command{Op: op, Ping: &ping, Text: text}
 }
 
-// pinged answers everybody, whatever the lock is doing: who stays silent is
-// killed by its peers.
+// pinged takes any ping on the channel: the own probe's, the own self check's, or
+// another participant's.
 func (m *Machine) pinged(p protocol.Ping) {
 	switch {
 	case p.Response == m.probe.response && m.probe.response != "":
 		m.probe.ownPing = true
 		m.progress()
-	case p.Response == m.hold.self.response && m.hold.self.response != "":
+	case p.Response == m.hold.selfCheck.response && m.hold.selfCheck.response != "":
 		m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(0))})
 	case p.ID == m.link.id || m.link.find(m.cfg.Channel) == nil:
 	default:
@@ -84,20 +93,22 @@ func (m *Machine) pinged(p protocol.Ping) {
 	}
 }
 
-// reply answers somebody else's ping.
+// answerPing answers another participant's ping, and queues its sender.
 func (m *Machine) answerPing(p protocol.Ping) {
 	if m.reaper.pings > 0 && p.ID != "" {
-		m.reaper.noteAnswer(protocol.Record{ID: p.ID}) // who asks is not silent
+		m.reaper.noteAnswer(protocol.Record{ID: p.ID}) // its sender is alive
 	}
 	m.hold.unknownWaiters = m.hold.unknownWaiters || p.ID == ""
 	place := m.enqueue(p)
 	m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(place)), Queue: m.queueToHandOn()})
 	switch {
 	case m.phase == leaving && m.leave.mustPassQueue && p.Want != 0:
-		// It may have decided to sleep by what was true a moment ago, and
-		// nobody else would wake it.
+		// The Wake of this departure is sent already. The sender may go to
+		// sleep because of an answer from before, and nobody would wake it.
 		m.passQueue(append(protocol.Queue{{ID: p.ID, Want: p.Want}}, p.Queue...))
 	case m.phase == elected:
+		// Somebody else has come: probe again soon. Pings may be frequent, so
+		// at most every tenth of the poll interval.
 		soonest := m.probe.sent.Add(m.cfg.Poll / 10)
 		if !m.now.Before(soonest) {
 			m.sendProbe(electing)
@@ -109,8 +120,7 @@ func (m *Machine) answerPing(p protocol.Ping) {
 	}
 }
 
-// record is what the lock says of itself to somebody whose place in its queue
-// this is.
+// record is the own record. place is the place of its receiver in the queue.
 func (m *Machine) record(place int) protocol.Record {
 	r := protocol.Record{
 		ID: m.link.id, Mode: m.mode, Election: protocol.NotElected, Joining: m.joining,
@@ -128,10 +138,11 @@ func (m *Machine) record(place int) protocol.Record {
 	return r
 }
 
+// answered takes an answer to a ping of a probe or of a self check.
 func (m *Machine) answered(in Answered) {
 	r := in.Record
-	if m.phase == holding && in.Response == m.hold.self.response && r.ID == m.link.id && !r.Legacy {
-		m.echoed()
+	if m.phase == holding && in.Response == m.hold.selfCheck.response && r.ID == m.link.id && !r.Legacy {
+		m.selfPingAnswered()
 		return
 	}
 	if !m.phase.probing() || r.ID == m.link.id {
@@ -141,7 +152,7 @@ func (m *Machine) answered(in Answered) {
 		m.reaper.noteAnswer(r)
 	}
 	if in.Response != m.probe.response {
-		return // of an earlier question: its sender may have become anything since
+		return // of an earlier probe: the record may have changed since
 	}
 	m.appendQueue(in.Queue)
 	if r.Legacy {
@@ -158,10 +169,10 @@ func (m *Machine) answered(in Answered) {
 	m.progress()
 }
 
-// outdone says whether some answers of many are enough. Where hundreds ask at
-// once and each stays until hundreds have answered, nobody is ever done; whoever
-// knows that it has lost makes room. Of a few, all are heard: callers are to know
-// who is in the way.
+// lostToSome reports whether the answers so far are enough, because one of many
+// contenders has lost by them already. When hundreds probe at once and each
+// stays until hundreds have answered, none of them gets done. Without a crowd
+// all answers are waited for: a caller is told about every holder.
 func (m *Machine) lostToSome() bool {
 	if m.phase != electing || !m.inCrowd() {
 		return false
@@ -174,6 +185,7 @@ func (m *Machine) lostToSome() bool {
 	}
 }
 
+// probed takes the count of a probe: how many answers there are to be.
 func (m *Machine) probed(in Probed) {
 	if !m.phase.probing() || m.probe.n >= 0 {
 		return
@@ -189,11 +201,13 @@ func (m *Machine) probed(in Probed) {
 	m.progress()
 }
 
+// greeted takes the role of the node, which decides about a hold or the count or
+// probe before it.
 func (m *Machine) greeted(g Greeted) {
 	f := greetingFault(g)
 	switch {
 	case m.phase == holding:
-		m.checked(f)
+		m.checkReplied(f)
 	case m.phase != joining && !m.phase.probing():
 	case m.probe.staleHellos > 0:
 		m.probe.staleHellos--
@@ -205,11 +219,13 @@ func (m *Machine) greeted(g Greeted) {
 	}
 }
 
+// counted takes the first count of an attempt, or a recount.
 func (m *Machine) counted(in Counted) {
 	switch m.phase {
 	case joining:
-		if !m.link.on(m.cfg.Channel) {
-			// A count in front of the subscription may have left us out.
+		if !m.link.isSubscribed(m.cfg.Channel) {
+			// The subscription is not confirmed yet, so the count may have been
+			// taken before it, without this lock. It counts again.
 			m.probe.staleHellos++
 			m.send(m.count(), Command{Op: Hello})
 			return
@@ -225,13 +241,14 @@ func (m *Machine) counted(in Counted) {
 	}
 }
 
-// recountSoon sets the next count. Among many it comes later: all of them
-// count, and answer all of them.
+// recountSoon sets the time of the next recount. With many participants it is
+// later, as each of them recounts and has many pings to answer.
 func (m *Machine) recountSoon() {
-	m.probe.recount = m.now.Add(max(recount, time.Duration(m.probe.n)*time.Millisecond))
+	m.probe.recount = m.now.Add(max(recountInterval, time.Duration(m.probe.n)*time.Millisecond))
 }
 
-// recounted looks whether somebody who got the ping has left.
+// recounted compares a recount with the probe's count. If somebody who got the
+// ping has left, its answer will not come, and the probe is started anew.
 func (m *Machine) recounted(n int) {
 	m.recountSoon()
 	switch {
@@ -243,13 +260,14 @@ func (m *Machine) recounted(n int) {
 	}
 }
 
-// progress looks whether a question is answered.
+// progress acts on a probe once it is conclusive, or on the first round trip once
+// it is complete.
 func (m *Machine) progress() {
 	p := &m.probe
 	switch {
 	case m.phase == joining:
 		m.joined()
-	case !m.phase.probing() || !p.greeted || !p.ownPing || p.n < 0 || !m.link.on(p.response):
+	case !m.phase.probing() || !p.greeted || !p.ownPing || p.n < 0 || !m.link.isSubscribed(p.response):
 	case 1+len(p.records) < p.n && !m.lostToSome():
 	case m.phase == electing:
 		m.elect(p.records)
@@ -258,10 +276,11 @@ func (m *Machine) progress() {
 	}
 }
 
+// elect acts on a conclusive probe in phase electing.
 func (m *Machine) elect(others []protocol.Record) {
 	m.reaper, m.current.failures = reaper{}, 0
 	m.noteHolders(others)
-	if err := m.mismatch(others); err != nil {
+	if err := m.databaseMismatch(others); err != nil {
 		m.fail(err)
 		return
 	}
@@ -302,8 +321,8 @@ func (m *Machine) verdict(others []protocol.Record) protocol.Verdict {
 	return protocol.Elect(m.link.id, m.isElected, others)
 }
 
-// see keeps who is in the way, for errors and events, and whether they know of
-// this lock.
+// noteHolders notes who is in the way, for errors and events, and whether one of
+// them has queued this lock and got its luggage.
 func (m *Machine) noteHolders(others []protocol.Record) {
 	s := &m.current
 	s.holders = slices.Clone(protocol.Blocking(m.want(), others))
@@ -326,15 +345,19 @@ func (m *Machine) becomeElected() {
 	}
 }
 
-// lost leaves the channel to whoever goes first, and comes back: later when
-// that one holds the lock or has won it, soon when it may still fail.
+// backOff leaves the channel and comes back. With taken, somebody holds the lock
+// or has won the election: the lock sleeps and polls. Otherwise the other
+// contender may still fail, and if all went to sleep the lock would stand free
+// for a whole poll interval: it attempts again after a few round trips. So does
+// a try, which has no time to sleep.
 func (m *Machine) backOff(taken bool) {
 	held := len(m.current.holders) > 0
 	switch {
 	case held && m.calls[0].Try:
 		m.refuseHeld()
 	case m.calls[0].Try, !taken:
-		// One of many need not ask again: all that are there know of it now.
+		// In a crowd it polls before it attempts again: all of them have queued
+		// it by now.
 		m.depart(departure{pause: m.leavePause(), pollFirst: m.inCrowd()})
 	default:
 		m.notify(Waiting{Holders: m.current.holders, Place: m.current.place})
@@ -342,27 +365,29 @@ func (m *Machine) backOff(taken bool) {
 	}
 }
 
-// retry is the pause behind a question that others left open. One of them may be
-// a 4.0 or 4.1 peer, which counts, and pings a tenth of a second later: if we
-// came and went in between, it would wait for our answer for a second, pending
-// and in everybody's way, and begin anew to the same end.
+// retryPause is the pause of a lock that met no holder, only other contenders.
+// One of them may be a peer of portalocker 4.0 or 4.1. Such a peer counts first
+// and pings 100 ms later. If we came and left within that time, it would wait for
+// our answer for a second, pending, so that nobody is granted meanwhile, and then
+// begin anew with the same result. So this lock stays away longer.
 func (m *Machine) retryPause() time.Duration {
 	for _, r := range m.probe.records {
 		if r.Mode == protocol.Pending && r.Election == protocol.Unstated {
-			return m.jittered(oldPause)
+			return m.jittered(oldPeerPause)
 		}
 	}
 	return m.quickPause()
 }
 
-// refuseHeld ends a try at the sight of a holder.
+// refuseHeld refuses a try that met a holder.
 func (m *Machine) refuseHeld() {
 	r := m.refusal(Contended, nil)
 	m.depart(departure{refusal: &r})
 }
 
+// confirm acts on a conclusive probe in phase confirming.
 func (m *Machine) confirm(others []protocol.Record) {
-	if err := m.mismatch(others); err != nil {
+	if err := m.databaseMismatch(others); err != nil {
 		m.fail(err)
 		return
 	}
@@ -380,20 +405,21 @@ func (m *Machine) confirm(others []protocol.Record) {
 	}
 }
 
-// demote gives a promotion up that could not be confirmed.
+// demote gives up a promotion that was not confirmed.
 func (m *Machine) demote(others []protocol.Record) {
 	m.noteHolders(others)
 	m.notify(Demoted{})
 	m.backOff(len(m.current.holders) > 0)
 }
 
-// unheard ends a probe whose answers did not all come. That says nothing about
-// who holds, so nothing is concluded from it.
+// inconclusive ends a probe whose answers did not all come. It never leads to a
+// grant: any of the silent participants may hold. An elected lock stays on the
+// channel, a promoted one demotes, a try is refused, and any other sleeps.
 func (m *Machine) inconclusive() {
 	missing := m.missingAnswers()
-	mute, denied := m.reaper.silent(), m.reaper.err
+	silentConns, reapErr := m.reaper.silent(), m.reaper.err
 	m.noteHolders(m.probe.records)
-	m.current.silent, m.current.silentConns, m.current.reapErr = missing, mute, denied
+	m.current.silent, m.current.silentConns, m.current.reapErr = missing, silentConns, reapErr
 	switch {
 	case m.phase == confirming:
 		m.demote(m.probe.records)
@@ -411,7 +437,8 @@ func (m *Machine) inconclusive() {
 	}
 }
 
-// missing counts who got the ping and has not answered it.
+// missingAnswers counts the participants that got the ping and have not answered
+// it.
 func (m *Machine) missingAnswers() int {
 	missing := m.probe.n - len(m.probe.records)
 	if m.probe.ownPing {

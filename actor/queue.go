@@ -7,8 +7,28 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// remember notes who asks and waits, and returns its place. Who leaves
-// remembers nobody: it tells at once.
+// The queue rule:
+//
+//   - A participant appends to its queue the sender of each ping that says what
+//     it waits for. A later ping keeps the place.
+//   - A participant that leaves the channel after it held, or was elected, wakes
+//     the first waiter that still sleeps. The rest of the queue travels with the
+//     wake.
+//   - The woken waiter attempts at once. If it meets a participant that came in
+//     between, it passes the queue on with its ping, marked as first. That
+//     participant's queue then is: the woken one, its luggage, those that were
+//     queued there before.
+//   - A lock that releases with a queue goes to the tail of it, and its next
+//     call does not race the woken waiter; see handOverQueue and beginCall.
+//   - A wake is never lost: a lock that cannot use it sends it on, with its
+//     queue.
+//
+// All of this is a hint about order. No grant rests on it, and the polls of the
+// sleepers make up for what gets lost.
+
+// enqueue queues the sender of a ping if it waits, and returns its place, 0 for
+// none. A lock that is leaving queues nobody: it wakes the sender at once, see
+// answerPing.
 func (m *Machine) enqueue(p protocol.Ping) int {
 	if m.phase == leaving {
 		return 0
@@ -24,7 +44,7 @@ func (m *Machine) enqueue(p protocol.Ping) int {
 	return m.queue.Place(p.ID)
 }
 
-// precede puts a queue before the own one.
+// prependQueue puts a queue before the own one.
 func (m *Machine) prependQueue(first protocol.Queue) {
 	m.queue = m.queue.Before(first...)
 	if m.queue.Place(m.link.id) > 0 {
@@ -32,7 +52,7 @@ func (m *Machine) prependQueue(first protocol.Queue) {
 	}
 }
 
-// follow puts a queue behind the own one.
+// appendQueue puts a queue behind the own one.
 func (m *Machine) appendQueue(last protocol.Queue) {
 	for _, w := range last {
 		if w.ID != m.link.id {
@@ -41,8 +61,8 @@ func (m *Machine) appendQueue(last protocol.Queue) {
 	}
 }
 
-// question is what a ping says about the lock itself. A try does not wait, so
-// there is nothing to remember of it.
+// newPing is a ping of this lock. A try does not wait, so its ping does not ask
+// to be queued.
 func (m *Machine) newPing(response string) protocol.Ping {
 	p := protocol.Ping{Response: response, ID: m.link.id}
 	if m.calls[0].Try {
@@ -55,8 +75,8 @@ func (m *Machine) newPing(response string) protocol.Ping {
 	return p
 }
 
-// carried is the queue that a record hands on: that of a contender which was
-// woken, lest it be lost with it.
+// queueToHandOn is the queue that an answer passes on: that of a contender which
+// was woken. If it crashed, the queue would be lost with it.
 func (m *Machine) queueToHandOn() protocol.Queue {
 	if m.current.carriesWake && m.phase.contending() {
 		return m.queue.Luggage()
@@ -64,8 +84,7 @@ func (m *Machine) queueToHandOn() protocol.Queue {
 	return nil
 }
 
-// woken takes a wake. It is never swallowed: whoever cannot use it sends it
-// on.
+// woken takes a wake. A lock that cannot use it sends it on.
 func (m *Machine) woken(w protocol.Wake) {
 	switch {
 	case w.Readers:
@@ -75,18 +94,18 @@ func (m *Machine) woken(w protocol.Wake) {
 		}
 	case m.phase == holding:
 		m.prependQueue(w.Queue)
-	case m.phase == resting, m.phase == leaving && m.leave.last():
+	case m.phase == resting, m.phase == leaving && m.leave.final():
 		m.link.queued = false
 		m.passQueue(slices.Clone(w.Queue))
 	default:
 		m.prependQueue(w.Queue)
 		m.current.carriesWake, m.current.queueDelivered = true, false
-		m.probe.ping.First = false // it is under way without this queue
+		m.probe.ping.First = false // the ping under way does not carry this queue
 		m.useWake()
 	}
 }
 
-// rouse makes use of a wake.
+// useWake attempts now, or as soon as the attempt under way is over.
 func (m *Machine) useWake() {
 	switch m.phase {
 	case sleeping:
@@ -99,7 +118,8 @@ func (m *Machine) useWake() {
 	}
 }
 
-// pass wakes the first of a queue that listens, who gets the rest of it.
+// passQueue wakes the first of a queue that still sleeps, and gives it the rest.
+// The lock leaves itself out if it could not receive the wake.
 func (m *Machine) passQueue(q protocol.Queue) {
 	q = slices.DeleteFunc(q, func(w protocol.Waiter) bool { return w.ID == m.link.id && !m.leave.keepsWakeChannel })
 	if len(q) > 0 {
@@ -107,21 +127,24 @@ func (m *Machine) passQueue(q protocol.Queue) {
 	}
 }
 
+// wake sends a Wake. The queue is kept until the reply, in case that the server
+// does not have the script.
 func (m *Machine) wake(q protocol.Queue, text bool) {
 	m.link.wakes = append(m.link.wakes, q)
 	m.send(Command{Op: Wake, Queue: q, Text: text})
 }
 
-// waked takes the end of the first wake that is under way.
+// wakeAnswered takes the reply to the oldest Wake, and returns its queue.
 func (m *Machine) wakeAnswered() protocol.Queue {
 	q := m.link.wakes[0]
 	m.link.wakes = m.link.wakes[1:]
 	return q
 }
 
-// pollPause is the time between two looks of one of a number of sleepers. It
-// grows with them, so that a lock costs the same however many wait for it. It
-// varies less than other pauses: it is what a crashed holder's lock costs.
+// pollPause is the time until a sleeper's next poll. It grows with the number of
+// sleepers, so that the polls of a lock cost the same however many wait. Its
+// jitter is smaller than that of other pauses, a factor of 0.75 to 1.25: the
+// interval bounds how long a crashed holder's lock stands free.
 func (m *Machine) pollPause(sleepers int) time.Duration {
 	pause := max(m.cfg.Poll, time.Duration(sleepers)*m.cfg.Poll/4)
 	return time.Duration(float64(pause) * (0.75 + m.cfg.Jitter()/2))

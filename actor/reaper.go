@@ -7,29 +7,40 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// roll is the search for those who are counted and do not answer. It takes two
-// pings, each behind a list of the connections, and a list at the end. Who is
-// there at every look and has answered none of the pings is taken for crashed
-// or frozen, and its connection is ended.
+// reaper is the search for participants that are counted and do not answer. It
+// begins when records stay out in phase electing.
 //
-// A list before each ping: who joined after a ping never got it, and who left
-// before it need not answer.
+// The reaping rule: a connection is ended, by its client id, if it bears the
+// exact name of a participant of this channel, is subscribed in every list, and
+// has answered none of the pings. There are two pings, each with a CLIENT LIST
+// before it in the same write, and a list at the end.
+//
+//   - Why a list before each ping: a participant that joined after a ping never
+//     got it, and one that left before it need not answer.
+//   - Why times run from the replies, and not from when the pings were sent:
+//     under CLIENT PAUSE WRITE a ping waits at the server, while a kill runs.
+//   - Why a legacy name is spared once any legacy answer came: all of those
+//     participants have one name, and answers without a holder id.
+//   - Never ended: oneself, and participants of other channels.
+//
+// Without permission for CLIENT LIST or KILL nobody is ended. The error is part
+// of the refusal, and nothing fails because of it.
 type reaper struct {
-	pings          int // pings so far
-	responses      []string
-	firstPing      time.Time // when the first of them had gone out; zero until then
-	lastPing       time.Time // when the last of them had
-	listSent       time.Time // when the last list was wanted; zero when it is there
-	listed         bool      // a list has come
-	candidates     []Connection
-	answered       []string // ids
-	legacyAnswered bool     // somebody answered without one
-	err            error    // why there is no list, or why nobody could be ended
-	killing        []Connection
-	done           bool // it is over, and one more probe will show what it did
+	pings          int          // pings so far, at most 2
+	responses      []string     // their response channels
+	firstPing      time.Time    // when the reply to the first ping came; zero before
+	lastPing       time.Time    // when the reply to the last one came
+	listSent       time.Time    // when the last list was sent; zero when its reply is in
+	listed         bool         // a list has come
+	candidates     []Connection // those that are in all lists so far
+	answered       []string     // holder ids
+	legacyAnswered bool         // an answer without a holder id has come
+	err            error        // why there is no list, or why somebody could not be ended
+	killing        []Connection // Kills without a reply yet, in order
+	done           bool         // the kills are sent, one more probe shows what they did
 }
 
-// heard notes an answer to any of the pings.
+// noteAnswer notes an answer to any of the pings.
 func (r *reaper) noteAnswer(record protocol.Record) {
 	if record.Legacy {
 		r.legacyAnswered = true
@@ -38,8 +49,9 @@ func (r *reaper) noteAnswer(record protocol.Record) {
 	r.answered = append(r.answered, record.ID)
 }
 
-// suspect says whether a connection is one of a participant that is to be
-// ended. Of legacy participants nobody knows which one has answered.
+// isSilent reports whether a connection is that of a participant that has not
+// answered. Which of the legacy participants has answered is not known, so one
+// answer is taken for all of them.
 func (r *reaper) isSilent(c Connection) bool {
 	if c.Legacy {
 		return !r.legacyAnswered
@@ -47,8 +59,8 @@ func (r *reaper) isSilent(c Connection) bool {
 	return c.ID != "" && !slices.Contains(r.answered, c.ID)
 }
 
-// mute are those that do not answer: participants if there are any, and else
-// whoever is subscribed to something.
+// silent are the connections that do not answer: the participants among them, or,
+// if there are none, the subscribers whose names do not tell what they are.
 func (r *reaper) silent() []Connection {
 	var known, others []Connection
 	for _, c := range r.candidates {
@@ -66,21 +78,22 @@ func (r *reaper) silent() []Connection {
 }
 
 const (
-	// slowTrips is how many round trips a participant may take to answer, if
-	// that is more than it may take anyway.
-	slowTrips = 8
-	// slowTimeouts bounds that, in times that it may take anyway.
+	// slowRoundTrips is how long a participant may take to answer, in round
+	// trips, if that is more than the unavailable timeout.
+	slowRoundTrips = 8
+	// slowTimeouts bounds that, in unavailable timeouts.
 	slowTimeouts = 3
 )
 
-// unavailable is how long a participant may take to answer. When the server
-// takes its time for us, it does so for others: a hundred readers that come at
-// once have ten thousand answers to give, and more pings make them only more.
+// unavailable is the unavailable timeout, longer on a slow server. If it is slow
+// for this lock, it is for others: a hundred readers that come at once send ten
+// thousand answers, and more pings only add to them.
 func (m *Machine) unavailable() time.Duration {
-	return max(m.cfg.Unavailable, min(slowTrips*m.link.roundTrip, slowTimeouts*m.cfg.Unavailable))
+	return max(m.cfg.Unavailable, min(slowRoundTrips*m.link.roundTrip, slowTimeouts*m.cfg.Unavailable))
 }
 
-// rolled notes when a ping of the roll has gone out.
+// reapPingSent notes that the reply to a probe is in, if its ping is one of the
+// reaper's.
 func (m *Machine) reapPingSent() {
 	r := &m.reaper
 	if r.pings == 0 || r.done {
@@ -94,10 +107,11 @@ func (m *Machine) reapPingSent() {
 	}
 }
 
-// silentAt is when those whose answers are missing count as silent. Time runs
-// from the replies: while a server pauses writes it holds pings and answers
-// back, and runs a kill. And it runs anew from each answer, for as long as they
-// trickle in.
+// silentAt is when participants whose answers are missing count as silent, for
+// the next step of the reaper: a first ping after a tenth of the unavailable
+// timeout, a second at half of it, the list at its end. A confirming probe, and
+// the one behind the kills, have the whole timeout. Time runs from the replies to
+// the pings, see reaper. Each answer puts it off, for as long as they still come.
 func (m *Machine) silentAt() time.Time {
 	r, heard, patience := &m.reaper, m.probe.lastAnswer, m.unavailable()
 	half, moment := patience/2, patience/10
@@ -113,7 +127,8 @@ func (m *Machine) silentAt() time.Time {
 	}
 }
 
-// overdue takes a probe that has not been answered in time.
+// overdue does the next step for a probe whose answers are overdue: ping again,
+// list, or give up.
 func (m *Machine) overdue() {
 	r := &m.reaper
 	switch {
@@ -129,7 +144,8 @@ func (m *Machine) overdue() {
 	}
 }
 
-// callRoll lists and pings.
+// pingSilent lists the connections and pings, in one write. Without permission to
+// list, it only pings.
 func (m *Machine) pingSilent() {
 	r := &m.reaper
 	r.pings++
@@ -142,7 +158,7 @@ func (m *Machine) pingSilent() {
 	m.reaper.responses = append(m.reaper.responses, m.probe.response)
 }
 
-// listed takes a list. Only who was on all of them stays under suspicion.
+// listed takes a list. Only a connection that is in all lists stays a candidate.
 func (m *Machine) listed(in Listed) {
 	r := &m.reaper
 	if m.phase != electing || r.listSent.IsZero() {
@@ -158,15 +174,17 @@ func (m *Machine) listed(in Listed) {
 	switch {
 	case !last:
 	case age > m.unavailable()/2:
-		// Frozen itself meanwhile, it would kill who has woken up since, and
-		// whose answers stand behind this list.
+		// This process itself may have been frozen since it sent the list. A
+		// peer may have woken up with it, and its answer may stand behind this
+		// reply.
 		m.inconclusive()
 	default:
 		m.reap()
 	}
 }
 
-// reap ends the connections of those who are silent, and asks once more.
+// reap ends the connections of silent participants and probes once more, behind
+// the kills.
 func (m *Machine) reap() {
 	r := &m.reaper
 	r.done = true
@@ -184,7 +202,7 @@ func (m *Machine) reap() {
 	m.sendProbe(electing, kills...)
 }
 
-// killed takes the end of a kill.
+// killed takes the reply to the oldest Kill.
 func (m *Machine) killed(n int) {
 	if len(m.reaper.killing) == 0 {
 		return
@@ -197,7 +215,7 @@ func (m *Machine) killed(n int) {
 	}
 }
 
-// deny takes the refusal of a list or a kill.
+// reapFailed takes the error reply to a List or Kill.
 func (m *Machine) reapFailed(command Op, f *Fault) {
 	if m.reaper.err == nil {
 		m.notify(ReapDenied{Err: f})

@@ -7,52 +7,57 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// guests is the look for writers that wait while other readers of the same
-// lock want to join in: they would keep the writers out for ever. Whoever waits
-// listens on its wake channel.
+// writerCheck is the check for writers that wait for the readers of this lock.
+// Readers of the same lock share a participant. If a new one were always
+// admitted, the writers would wait for ever; so with a writer in the queue it
+// has to wait, and the check finds out whether the writer still does. A waiter is
+// subscribed to its wake channel, so a count of those tells.
 type writerCheck struct {
-	asked protocol.Queue // nil when no look is under way
-	next  time.Time
+	asked protocol.Queue // the writers that are counted, nil for no check under way
+	next  time.Time      // when the next check is due
 }
 
-// shares says whether a reader that holds takes another one in at once.
+// canAdmitReader reports whether the hold of a reader is shared with another one
+// at once.
 func (m *Machine) canAdmitReader() bool {
 	return m.cfg.Shared && m.phase == holding && len(m.calls) == 0 && len(m.writers()) == 0
 }
 
-// writers are the queued ones.
+// writers are the writers in the queue.
 func (m *Machine) writers() protocol.Queue {
 	return slices.DeleteFunc(slices.Clone(m.queue), func(w protocol.Waiter) bool { return w.Want == protocol.Shared })
 }
 
-// share takes one more reader in.
+// admitReader grants the hold to one more reader.
 func (m *Machine) admitReader(call Call) {
 	m.calls = append(m.calls, pendingCall{Acquire: Acquire{Call: call}})
 	m.admit(0, 0)
 }
 
-// listen looks which of the queued writers still wait. One that has given up
-// says nothing.
+// checkWriters counts which of the queued writers still wait. One that has given
+// up sends no message.
 func (m *Machine) checkWriters() {
-	g := &m.hold.writerCheck
-	if !m.cfg.Shared || len(m.calls) == 0 || g.asked != nil {
+	check := &m.hold.writerCheck
+	if !m.cfg.Shared || len(m.calls) == 0 || check.asked != nil {
 		return
 	}
-	g.asked = m.writers().Luggage()
-	m.send(Command{Op: CountWaiters, Queue: g.asked})
+	check.asked = m.writers().Luggage()
+	m.send(Command{Op: CountWaiters, Queue: check.asked})
 }
 
-func (m *Machine) writersCounted(counts []int) {
-	g := &m.hold.writerCheck
-	if m.phase != holding || g.asked == nil {
+// waitersCounted removes the writers that have given up from the queue. Without
+// any writer left, the waiting readers are admitted.
+func (m *Machine) waitersCounted(counts []int) {
+	check := &m.hold.writerCheck
+	if m.phase != holding || check.asked == nil {
 		return
 	}
-	for i, w := range g.asked {
+	for i, w := range check.asked {
 		if i < len(counts) && counts[i] == 0 {
 			m.queue = m.queue.Without(w.ID)
 		}
 	}
-	*g = writerCheck{next: m.now.Add(m.jittered(m.cfg.Poll))}
+	*check = writerCheck{next: m.now.Add(m.jittered(m.cfg.Poll))}
 	if len(m.writers()) > 0 {
 		return
 	}
@@ -61,7 +66,7 @@ func (m *Machine) writersCounted(counts []int) {
 	}
 }
 
-// guestsDue is when the next look is.
+// writerCheckDue is when the next writer check is due, the zero time for never.
 func (m *Machine) writerCheckDue() time.Time {
 	if len(m.calls) == 0 || m.hold.writerCheck.asked != nil {
 		return time.Time{}
@@ -69,12 +74,12 @@ func (m *Machine) writerCheckDue() time.Time {
 	return m.hold.writerCheck.next
 }
 
-// leaveOthers ends one of several holds of a participant, or one that another
-// call takes over.
+// endOneCall ends the hold for one call, while others keep it or the next call
+// takes it over.
 func (m *Machine) endOneCall(call Call, loss error) {
 	m.hold.calls = slices.DeleteFunc(m.hold.calls, func(c Call) bool { return c == call })
 	m.endCall(call, loss)
 	if loss == nil {
-		m.tell(call, GaveBack{ID: m.hold.id})
+		m.notifyCall(call, GaveBack{ID: m.hold.id})
 	}
 }
