@@ -19,8 +19,8 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// latencies reports the median and the 99th percentile of a benchmark's
-// single operations, beside the mean that the framework reports.
+// latencies are the durations of a benchmark's operations. The framework reports
+// only their mean; report adds the median and the 99th percentile.
 type latencies []time.Duration
 
 func (l latencies) report(b *testing.B, what string) {
@@ -42,23 +42,24 @@ func benchClient(b *testing.B, s *redistest.Server) *tether.Client {
 	return c
 }
 
-// raw is a socket without any library: what the lock's commands cost at least.
-type raw struct {
+// rawConn is a socket without a client library. It shows what the lock's commands
+// cost at least.
+type rawConn struct {
 	conn net.Conn
 	r    *wire.Reader
 }
 
-func dialRaw(b *testing.B, addr string) *raw {
+func dialRaw(b *testing.B, addr string) *rawConn {
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, conn.Close()) })
-	c := &raw{conn, wire.NewReader(conn)}
+	c := &rawConn{conn, wire.NewReader(conn)}
 	c.do(b, wire.AppendCommand(nil, "HELLO", "3"), 1)
 	return c
 }
 
-// do writes commands and reads that many frames.
-func (c *raw) do(b *testing.B, commands []byte, frames int) time.Duration {
+// do writes commands and reads their replies.
+func (c *rawConn) do(b *testing.B, commands []byte, frames int) time.Duration {
 	began := time.Now()
 	_, err := c.conn.Write(commands)
 	require.NoError(b, err)
@@ -69,9 +70,9 @@ func (c *raw) do(b *testing.B, commands []byte, frames int) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkAlone is an acquire and a release of a free lock, beside a PING and
-// beside the same commands on a raw socket. The three take turns, so that what
-// the machine does meanwhile hits them alike.
+// BenchmarkAlone measures an acquire and a release of a free lock, a PING, and the
+// lock's commands on a raw socket. The three alternate, so that other load on the
+// machine slows all of them.
 func BenchmarkAlone(b *testing.B) {
 	s := redistest.Start(b)
 	c := benchClient(b, s)
@@ -115,8 +116,8 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// BenchmarkLoss is the time from CLIENT KILL of the holder's connection to the
-// end of Lost.
+// BenchmarkLoss measures the time from CLIENT KILL of the holder's connection until
+// Lost is closed.
 func BenchmarkLoss(b *testing.B) {
 	s := redistest.Start(b)
 	admin := redis.NewClient(s.Options())
@@ -148,7 +149,7 @@ func holdForever(addr string) {
 	select {}
 }
 
-// startHolder starts such a process and waits until it holds.
+// startHolder starts a process that holds the lock "crash" and waits for its grant.
 func startHolder(tb testing.TB, addr string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), holderEnv+"="+addr)
@@ -160,8 +161,8 @@ func startHolder(tb testing.TB, addr string) *exec.Cmd {
 	return cmd
 }
 
-// BenchmarkCrash is the time from SIGKILL of the holding process to the grant
-// of a waiter.
+// BenchmarkCrash measures the time from SIGKILL of the holder's process to the
+// grant of a waiter.
 func BenchmarkCrash(b *testing.B) {
 	s := redistest.Start(b)
 	c := benchClient(b, s)
@@ -187,7 +188,7 @@ func BenchmarkCrash(b *testing.B) {
 	grants.report(b, "grant")
 }
 
-// BenchmarkHolding is what one held lock takes: goroutines and memory.
+// BenchmarkHolding measures the goroutines and the memory of one held lock.
 func BenchmarkHolding(b *testing.B) {
 	const locks = 1000
 	s := redistest.Start(b)
@@ -208,7 +209,8 @@ func BenchmarkHolding(b *testing.B) {
 	}
 }
 
-// inUse is the memory of heap and stacks.
+// inUse is the memory of heap and stacks, after a garbage collection. The second
+// collection frees what the first one ran finalizers and cleanups for.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()

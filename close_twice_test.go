@@ -9,7 +9,8 @@ import (
 	"github.com/tetherlock/tether"
 )
 
-// However many close a Lock at once, its hold is lost and not given back.
+// With several Close calls at once the hold still ends with ErrClosed. A second
+// Close must not turn it into a release.
 func TestClosesAtOnce(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
@@ -26,7 +27,7 @@ func TestClosesAtOnce(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				require.True(t, closed(h.Lost())(), kind)
+				require.True(t, isClosed(h.Lost())(), kind)
 				require.ErrorIs(t, h.Err(), tether.ErrClosed, kind)
 			}
 		}

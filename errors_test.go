@@ -42,7 +42,7 @@ func TestHoldersInWords(t *testing.T) {
 		`id "nightly" (shared for 2s) at a:1`: {ID: "id", Mode: "shared", Label: "nightly", Held: 2 * time.Second, Addr: "a:1"},
 		"legacy-0 (exclusive)":                {ID: "legacy-0", Mode: "exclusive", Legacy: true},
 		"a legacy participant at a:1":         {Legacy: true, Addr: "a:1"},
-		frozenID + " at a:1":                  {ID: frozenID, Addr: "a:1"},
+		someID + " at a:1":                    {ID: someID, Addr: "a:1"},
 	} {
 		require.Equal(t, want, h.String())
 	}
@@ -87,7 +87,8 @@ func TestMaxWait(t *testing.T) {
 			require.ErrorIs(t, err, tether.ErrHeld)
 		})
 	})
-	// A dial that takes too long is an error that says it were a deadline's.
+	// The error of a dial that times out is a context.DeadlineExceeded, although no
+	// context of the caller's has ended.
 	t.Run("the server cannot be reached", func(t *testing.T) {
 		refused, late := errors.New("no route"), &net.OpError{Op: "dial", Err: context.DeadlineExceeded}
 		for _, dialError := range []error{refused, late} {
@@ -119,44 +120,44 @@ func TestMaxWait(t *testing.T) {
 	})
 }
 
-// Who does not answer is named, as far as that can be found out.
+// The error names the silent participants, as far as CLIENT LIST shows them.
 func TestSilentParticipantsAreNamed(t *testing.T) {
 	try := func(t *testing.T, s *redistest.Server, missing ...any) error {
-		_, err := clientOf(t, redis.NewClient(limited(t, s, missing...))).TryAcquire(t.Context(), "l", tether.WithUnavailableTimeout(patient))
+		_, err := clientOf(t, redis.NewClient(limitedUser(t, s, missing...))).TryAcquire(t.Context(), "l", tether.WithUnavailableTimeout(shortUnavailable))
 		require.NotErrorIs(t, err, tether.ErrHeld, "whether it holds is not known")
 		return err
 	}
 	const addr = `127\.0\.0\.1:\d+`
 	t.Run("under its name", func(t *testing.T) {
 		s := redistest.Start(t)
-		onRedis(t, s).silent(t, "l-lock-"+frozenID)
-		require.Regexp(t, `; 1 participant does not answer: `+frozenID+` at `+addr+`, and cannot be found or disconnected: no permission for CLIENT\|KILL: `,
+		realServer(t, s).addSilent(t, "l", "l-lock-"+someID)
+		require.Regexp(t, `; 1 participant does not answer: `+someID+` at `+addr+`, and cannot be found or disconnected: no permission for CLIENT\|KILL: `,
 			try(t, s, "-client|kill").Error())
 	})
 	t.Run("nobody may look", func(t *testing.T) {
 		s := redistest.Start(t)
-		onRedis(t, s).silent(t, "l-lock-"+frozenID)
+		realServer(t, s).addSilent(t, "l", "l-lock-"+someID)
 		require.Regexp(t, `; 1 participant does not answer, and cannot be found or disconnected: no permission for CLIENT\|LIST: `,
 			try(t, s, "-client|list").Error())
 	})
 	t.Run("under another name", func(t *testing.T) {
 		s := redistest.Start(t)
-		onRedis(t, s).silent(t, "a-monitor")
+		realServer(t, s).addSilent(t, "l", "a-monitor")
 		require.Regexp(t, `; 1 participant does not answer, subscribed under no name of this lock, perhaps from `+addr+`$`, try(t, s).Error())
 	})
 	t.Run("one of many", func(t *testing.T) {
 		s := redistest.Start(t)
 		for range 4 {
-			onRedis(t, s).silent(t, "a-monitor")
+			realServer(t, s).addSilent(t, "l", "a-monitor")
 		}
 		require.Regexp(t, `; 4 participants do not answer, subscribed under no name of this lock by one of 4 connections$`, try(t, s).Error())
 	})
 	t.Run("beside a holder", func(t *testing.T) {
 		s := redistest.Start(t)
-		real := onRedis(t, s)
+		real := realServer(t, s)
 		h := real.acquire(t, real.client(t), "l")
-		real.silent(t, "a-monitor")
-		_, err := real.client(t).Acquire(t.Context(), "l", tether.WithUnavailableTimeout(patient), tether.WithMaxWait(2*time.Second))
+		real.addSilent(t, "l", "a-monitor")
+		_, err := real.client(t).Acquire(t.Context(), "l", tether.WithUnavailableTimeout(shortUnavailable), tether.WithMaxWait(2*time.Second))
 		held, ok := errors.AsType[*tether.HeldError](err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, 1, held.Silent)
@@ -166,11 +167,11 @@ func TestSilentParticipantsAreNamed(t *testing.T) {
 	})
 	t.Run("to a probe", func(t *testing.T) {
 		s := redistest.Start(t)
-		real := onRedis(t, s)
-		real.silent(t, "l-lock-"+frozenID)
+		real := realServer(t, s)
+		real.addSilent(t, "l", "l-lock-"+someID)
 		seen, err := real.client(t).Probe(t.Context(), "l")
 		require.Empty(t, seen)
-		require.Regexp(t, `1 participant did not answer: `+frozenID+` at `+addr+`$`, err.Error())
+		require.Regexp(t, `1 participant did not answer: `+someID+` at `+addr+`$`, err.Error())
 	})
 }
 

@@ -14,16 +14,16 @@ import (
 	"github.com/tetherlock/tether/internal/redistest"
 )
 
-// What the machine tells is of no use if no user can see it.
+// Every event of the machine has a public event, and every public event is logged.
 func TestEveryEventHasAPublicForm(t *testing.T) {
-	told := regexp.MustCompile(`(?m)^func \((\w+)\) event\(\)`)
-	machine := told.FindAllStringSubmatch(read(t, "actor/effect.go"), -1)
+	eventMethod := regexp.MustCompile(`(?m)^func \((\w+)\) event\(\)`)
+	machine := eventMethod.FindAllStringSubmatch(readFile(t, "actor/effect.go"), -1)
 	require.Greater(t, len(machine), 10)
-	events, logged := read(t, "events.go"), read(t, "logging.go")
+	events, logged := readFile(t, "events.go"), readFile(t, "logging.go")
 	for _, e := range machine {
 		require.Contains(t, events, "case actor."+e[1]+":")
 	}
-	public := told.FindAllStringSubmatch(events, -1)
+	public := eventMethod.FindAllStringSubmatch(events, -1)
 	require.Len(t, public, len(machine)+1, "theirs, and the one about dropped events")
 	for _, e := range public {
 		require.Contains(t, logged, "case "+e[1]+":")
@@ -31,14 +31,14 @@ func TestEveryEventHasAPublicForm(t *testing.T) {
 }
 
 func TestGrantedEventTellsTheToken(t *testing.T) {
-	s := onRedis(t, redistest.Start(t))
+	s := realServer(t, redistest.Start(t))
 	l := s.client(t).Lock("l", tether.Fenced())
 	events := l.Events()
 	last := int64(0)
 	for range 3 {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		granted := await[tether.GrantedEvent](t, events)
+		granted := awaitEvent[tether.GrantedEvent](t, events)
 		require.Equal(t, h.Token(), granted.Token)
 		require.Greater(t, granted.Token, last)
 		last = granted.Token
@@ -47,7 +47,7 @@ func TestGrantedEventTellsTheToken(t *testing.T) {
 }
 
 func TestWaitingEventTellsWhoIsWaitedForAndThePlace(t *testing.T) {
-	s := onRedis(t, redistest.Start(t))
+	s := realServer(t, redistest.Start(t))
 	h, err := s.client(t).Acquire(t.Context(), "l", tether.WithLabel("the holder"))
 	require.NoError(t, err)
 	var results []<-chan tether.Result
@@ -55,7 +55,7 @@ func TestWaitingEventTellsWhoIsWaitedForAndThePlace(t *testing.T) {
 		l := s.client(t).Lock("l")
 		events := l.Events()
 		results = append(results, l.AcquireAsync(t.Context()))
-		waiting := await[tether.WaitingEvent](t, events)
+		waiting := awaitEvent[tether.WaitingEvent](t, events)
 		require.Equal(t, place, waiting.Place)
 		require.Zero(t, waiting.Silent)
 		require.Len(t, waiting.Holders, 1)
@@ -70,44 +70,27 @@ func TestWaitingEventTellsWhoIsWaitedForAndThePlace(t *testing.T) {
 	}
 }
 
-// silent is a participant that is subscribed and answers nothing, like a frozen
-// one.
-func (s server) silent(t *testing.T, connName string) {
-	t.Helper()
-	o := s.options()
-	o.ClientName = connName
-	rdb := redis.NewClient(o)
-	sub := rdb.Subscribe(t.Context(), "l")
-	_, err := sub.Receive(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, sub.Close())
-		require.NoError(t, rdb.Close())
-	})
-}
-
-// patient is an unavailable time-out with room for a busy machine: a try takes
-// three of them at most, and finds out who is silent in little more than one.
-const patient = 400 * time.Millisecond
-
-const frozenID = "0123456789abcdef0123456789abcdef"
+// shortUnavailable is an unavailable time-out for tests with a silent participant.
+// A try needs a little more than one to find it, and ends after three at most. A
+// shorter one would fail on a busy machine.
+const shortUnavailable = 400 * time.Millisecond
 
 func TestReapedEventTellsWho(t *testing.T) {
 	for name, participant := range map[string]struct {
 		connName string
 		want     tether.Holder
 	}{
-		"with a record": {"l-lock-" + frozenID, tether.Holder{ID: frozenID}},
+		"with a record": {"l-lock-" + someID, tether.Holder{ID: someID}},
 		"legacy":        {"l-lock", tether.Holder{Legacy: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := onRedis(t, redistest.Start(t))
-			s.silent(t, participant.connName)
-			l := s.client(t).Lock("l", tether.WithUnavailableTimeout(patient))
+			s := realServer(t, redistest.Start(t))
+			s.addSilent(t, "l", participant.connName)
+			l := s.client(t).Lock("l", tether.WithUnavailableTimeout(shortUnavailable))
 			events := l.Events()
 			h, err := l.TryAcquire(t.Context())
 			require.NoError(t, err, "a try succeeds right after that")
-			reaped := await[tether.ReapedEvent](t, events)
+			reaped := awaitEvent[tether.ReapedEvent](t, events)
 			require.NotEmpty(t, reaped.Holder.Addr)
 			participant.want.Addr = reaped.Holder.Addr
 			require.Equal(t, participant.want, reaped.Holder)
@@ -116,8 +99,9 @@ func TestReapedEventTellsWho(t *testing.T) {
 	}
 }
 
-// limited are the options of a user without some permissions.
-func limited(t *testing.T, s *redistest.Server, missing ...any) *redis.Options {
+// limitedUser returns the options of a user that has all permissions but the
+// missing ones.
+func limitedUser(t *testing.T, s *redistest.Server, missing ...any) *redis.Options {
 	t.Helper()
 	s.MustDo(t, append([]any{"ACL", "SETUSER", "limited", "reset", "on", ">secret", "allchannels", "allkeys", "+@all"}, missing...)...)
 	o := s.Options()
@@ -129,18 +113,18 @@ func TestReapDeniedEventTellsWhy(t *testing.T) {
 	for missing, command := range map[string]string{"-client|list": "CLIENT|LIST", "-client|kill": "CLIENT|KILL"} {
 		t.Run(missing, func(t *testing.T) {
 			s := redistest.Start(t)
-			onRedis(t, s).silent(t, "l-lock-"+frozenID)
-			l := clientOf(t, redis.NewClient(limited(t, s, missing))).Lock("l", tether.WithUnavailableTimeout(patient))
+			realServer(t, s).addSilent(t, "l", "l-lock-"+someID)
+			l := clientOf(t, redis.NewClient(limitedUser(t, s, missing))).Lock("l", tether.WithUnavailableTimeout(shortUnavailable))
 			events := l.Events()
 			_, err := l.TryAcquire(t.Context())
 			require.NotErrorIs(t, err, tether.ErrHeld, "whether it holds is not known")
 			require.ErrorContains(t, err, "1 participant does not answer")
 			require.ErrorContains(t, err, "no permission for "+command)
-			denied, ok := errors.AsType[*tether.PermissionError](await[tether.ReapDeniedEvent](t, events).Err)
+			denied, ok := errors.AsType[*tether.PermissionError](awaitEvent[tether.ReapDeniedEvent](t, events).Err)
 			require.True(t, ok)
 			require.Equal(t, command, denied.Command)
 			if strings.Contains(missing, "kill") {
-				require.ErrorContains(t, err, frozenID+" at 127.0.0.1:")
+				require.ErrorContains(t, err, someID+" at 127.0.0.1:")
 			}
 		})
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// A cron job that starts on every machine and runs on one: it skips when the
-// lock is held.
+// A cron job that starts on every machine and runs on one of them. Where the lock
+// is held it is skipped.
 func ExampleClient_TryAcquire() {
 	server, err := tethertest.Start("")
 	if err != nil {
@@ -49,7 +49,7 @@ func backup(ctx context.Context, locks *tether.Client) (err error) {
 		return nil
 	}
 	if err != nil {
-		return err // Redis cannot be reached, for example: nobody may be on it
+		return err // for example, Redis cannot be reached: perhaps no machine runs the job
 	}
 	defer func() { err = errors.Join(err, hold.Release(ctx)) }()
 	fmt.Println("backed up")

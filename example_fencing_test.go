@@ -12,7 +12,8 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// A store that refuses who has lost the lock without knowing it yet.
+// A store that refuses a write from a holder that has lost the lock and does not
+// know it yet.
 func ExampleFenced() {
 	server, err := tethertest.Start("")
 	if err != nil {
@@ -41,7 +42,7 @@ func ExampleFenced() {
 	}
 	fmt.Println("the second holder writes:", prices.write(second.Token(), "bread 4"))
 
-	// The first one goes on where it has stopped, without a look at Lost.
+	// The first holder goes on where it stopped, and does not check Lost.
 	fmt.Println("the first holder writes:", prices.write(first.Token(), "bread 2"))
 	fmt.Println("stored:", prices.text)
 	if err := second.Release(ctx); err != nil {
@@ -54,8 +55,8 @@ func ExampleFenced() {
 	// stored: bread 4
 }
 
-// store remembers the highest token that it has seen. In a database both steps
-// are one: UPDATE … SET text = $1, token = $2 WHERE token <= $2.
+// store remembers the highest token that it has seen. In a database, check and
+// write are one statement: UPDATE … SET text = $1, token = $2 WHERE token <= $2.
 type store struct {
 	token int64
 	text  string

@@ -15,8 +15,8 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// An HTTP handler with one lock per tenant. It waits as long as the request
-// lives, and nothing of a lock is left behind.
+// An HTTP handler with one lock per tenant. It waits until the request's context
+// ends, and leaves nothing behind.
 func ExampleClient_Acquire() {
 	server, err := tethertest.Start("")
 	if err != nil {
@@ -37,8 +37,8 @@ func ExampleClient_Acquire() {
 	}
 	ctx := context.Background()
 
-	// Another machine is busy with one tenant, and the caller there has not
-	// much patience.
+	// Another machine has the lock of one tenant. The request for it has a short
+	// time-out.
 	busy, err := locks.Acquire(ctx, "invoices:acme")
 	if err != nil {
 		log.Fatal(err)
@@ -74,8 +74,8 @@ func (s invoices) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	// The release goes out although the request may have ended. It is bounded
-	// by itself.
+	// The release must not depend on the request, which may have ended. Without a
+	// deadline Release returns after five seconds at the latest.
 	defer func() { _ = hold.Release(context.WithoutCancel(r.Context())) }()
 
 	ctx, stop := hold.WithContext(r.Context()) // ends with the request or the hold

@@ -44,8 +44,8 @@ func ExampleLock_Do() {
 	// finished: <nil>
 }
 
-// campaign leads whenever it has the lock, until lead returns for another
-// reason than a loss, or ctx ends.
+// campaign acquires the lock and calls lead, again and again while the lock is
+// lost. It returns when lead returns for another reason, or ctx ends.
 func campaign(ctx context.Context, lock *tether.Lock, lead func(context.Context) error) error {
 	for {
 		err := lock.Do(ctx, func(ctx context.Context, _ *tether.Hold) error { return lead(ctx) })

@@ -11,8 +11,8 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// An event loop that never blocks: the acquire, the release and the events of
-// a lock are cases of its one select.
+// An event loop that never blocks: acquire, release and events of a lock are cases
+// of one select.
 func ExampleLock_AcquireAsync() {
 	server, err := tethertest.Start("")
 	if err != nil {
@@ -44,7 +44,7 @@ func ExampleLock_AcquireAsync() {
 	// the lock is released
 }
 
-// printerLoop is what the loop waits for; what is nil is not waited for.
+// printerLoop has the channels of the select. A nil channel is not waited for.
 type printerLoop struct {
 	events   <-chan tether.Event
 	acquired <-chan tether.Result

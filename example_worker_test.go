@@ -54,7 +54,7 @@ func sendLetters(hold *tether.Hold, letters <-chan string, sent chan<- string) e
 			if !more {
 				return hold.Release(context.Background())
 			}
-			// The work itself is bound to the hold as well.
+			// The context of the work ends with the hold too.
 			if err := sendLetter(hold.Context()); err != nil {
 				return err
 			}

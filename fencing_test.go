@@ -18,8 +18,8 @@ import (
 	"github.com/tetherlock/tether/internal/redistest"
 )
 
-// fenced takes a lock and gives it back, and returns its token.
-func fenced(t *testing.T, c *tether.Client) int64 {
+// acquireToken acquires and releases a fenced lock, and returns its token.
+func acquireToken(t *testing.T, c *tether.Client) int64 {
 	t.Helper()
 	h, err := c.Acquire(t.Context(), "l", tether.Fenced())
 	require.NoError(t, err)
@@ -27,50 +27,51 @@ func fenced(t *testing.T, c *tether.Client) int64 {
 	return h.Token()
 }
 
-// Tokens rise from grant to grant, whatever happens to the counter: other
-// holders of the protocol count it up by one, and data may be lost.
+// Tokens rise from grant to grant, also when portalocker increments the counter by
+// one, and when the counter is lost.
 func TestTokensRise(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		ctx := t.Context()
 		c, other := s.client(t), s.client(t)
-		last := fenced(t, c)
+		last := acquireToken(t, c)
 		require.Positive(t, last)
 		higher := func(token int64) {
 			t.Helper()
 			require.Greater(t, token, last)
 			last = token
 		}
-		higher(fenced(t, c))
-		higher(fenced(t, other))
+		higher(acquireToken(t, c))
+		higher(acquireToken(t, other))
 		counter, err := s.admin.Incr(ctx, "l-fence").Result()
 		require.NoError(t, err)
 		higher(counter)
-		higher(fenced(t, other))
+		higher(acquireToken(t, other))
 		require.NoError(t, s.admin.FlushAll(ctx).Err())
-		higher(fenced(t, c))
+		higher(acquireToken(t, c))
 
-		// The counter may be ahead of every clock, and beyond what a double
-		// can tell apart.
+		// The counter may be ahead of the server's clock. Above 1<<53 a Lua number
+		// cannot represent every integer, so that the script must not turn the
+		// token into one.
 		const far = 1<<53 + 1
 		require.NoError(t, s.admin.Set(ctx, "l-fence", far, 0).Err())
-		require.Equal(t, int64(far+1), fenced(t, c))
-		require.Equal(t, int64(far+2), fenced(t, other))
+		require.Equal(t, int64(far+1), acquireToken(t, c))
+		require.Equal(t, int64(far+2), acquireToken(t, other))
 	})
 	t.Run("restart without data", func(t *testing.T) {
 		r := redistest.Start(t)
-		s := onRedis(t, r)
+		s := realServer(t, r)
 		c := s.client(t)
-		before := fenced(t, c)
+		before := acquireToken(t, c)
 		require.NoError(t, r.Restart())
-		require.Greater(t, fenced(t, c), before)
+		require.Greater(t, acquireToken(t, c), before)
 	})
 }
 
-// Contended grants draw their tokens with the probe that decides, so that they
-// rise in the order of the grants.
+// A contended grant draws its token in the same script as the deciding probe.
+// Otherwise tokens would not rise in the order of the grants.
 func TestTokensRiseInContention(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
-		var granted []int64 // written only by who holds the lock
+		var granted []int64 // written only by the holder
 		var contenders sync.WaitGroup
 		for range 6 {
 			l := s.client(t).Lock("l", tether.Fenced())
@@ -93,7 +94,7 @@ func TestTokensRiseInContention(t *testing.T) {
 	})
 }
 
-// Without Fenced there is no token, and no key.
+// Without Fenced there is no token, and nothing is stored.
 func TestNoTokenWithoutFenced(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		require.Zero(t, s.acquire(t, s.client(t), "l").Token())
@@ -103,13 +104,13 @@ func TestNoTokenWithoutFenced(t *testing.T) {
 	})
 }
 
-// The key lives in the database of the client, and is the only thing stored.
+// The counter is in the database of the client's options, without an expiry.
 func TestCounterLivesInTheDatabaseOfTheClient(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		o := s.options()
 		o.DB = 3
 		rdb := redis.NewClient(o)
-		token := fenced(t, clientOf(t, rdb))
+		token := acquireToken(t, clientOf(t, rdb))
 		stored, err := rdb.Get(t.Context(), "l-fence").Int64()
 		require.NoError(t, err)
 		require.Equal(t, token, stored)
@@ -118,7 +119,8 @@ func TestCounterLivesInTheDatabaseOfTheClient(t *testing.T) {
 	})
 }
 
-// What is no counter ends the call at once, and nothing stays behind.
+// If the key of the counter has another value, acquire fails at once and leaves the
+// channel.
 func TestCounterThatIsNone(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
@@ -130,11 +132,12 @@ func TestCounterThatIsNone(t *testing.T) {
 		require.NoError(t, s.admin.Set(t.Context(), "l-fence", "x", 0).Err())
 		_, err = c.Acquire(t.Context(), "l", tether.Fenced())
 		require.ErrorContains(t, err, "not an integer")
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
-// The ACLs of the README that go with the smallest one, to the letter.
+// The README's ACL for fencing is enough together with the smallest one, and each
+// of its permissions is needed.
 func TestAdditionalACLs(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)

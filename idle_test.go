@@ -13,7 +13,8 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// What an idle connection does in time: its name goes, and then it goes.
+// An idle connection loses the lock's name within a second, and is closed after
+// 30 seconds.
 func TestIdleSocketsAreClosedInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := tethertest.Start("")
@@ -46,8 +47,9 @@ func TestIdleSocketsAreClosedInTheEnd(t *testing.T) {
 	})
 }
 
-// In a bubble, what is dropped is left to Close: the collector may not touch
-// the bubble's channels.
+// In a synctest bubble a Lock that is dropped is not cleaned up before Close:
+// cleanups run outside of the bubble, and may not use its channels. Go panics if
+// they do.
 func TestDroppedInABubble(t *testing.T) {
 	for range 3 {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,42 +14,43 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// Time of leases, in virtual time. A bubble ends only when all that was started in
-// it has ended, so none of these leaves a goroutine behind.
+// The time behaviour of leases, in virtual time. A synctest bubble ends when all of
+// its goroutines have ended, so that each test also shows that none is left.
 
-// bubble is a server in memory, and a client of it with a spy.
-type bubble struct {
+// leaseFixture is an in-process server, and a client with a hook.
+type leaseFixture struct {
 	*tethertest.Server
 	server
-	spy *spy
-	c   *tether.Client
+	hook *scriptHook
+	c    *tether.Client
 }
 
-// relied is how long a lease is relied on from before it was set or renewed.
-func relied(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
+// reliedFor is how long a holder relies on a lease, counted from before it sends the
+// set or the renewal. It is shorter than the TTL because of clock drift.
+func reliedFor(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
 
-func inVirtualTime(t *testing.T, test func(t *testing.T, b bubble)) {
+func inVirtualTime(t *testing.T, test func(t *testing.T, f leaseFixture)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := tethertest.Start("")
 		require.NoError(t, err)
 		t.Cleanup(srv.Close)
 		rdb := redis.NewClient(srv.Options())
-		b := bubble{Server: srv, server: server{options: srv.Options, admin: adminClient(t, srv.Options())}, spy: spied(rdb), c: clientOf(t, rdb)}
-		// The scripts are there from the beginning, so that each run is one command.
-		warm := b.server.client(t).Lease("warm")
+		f := leaseFixture{Server: srv, server: server{options: srv.Options, admin: adminClient(t, srv.Options())}, hook: addScriptHook(rdb), c: clientOf(t, rdb)}
+		// Load all scripts into the server, so that each run is one command.
+		warm := f.server.client(t).Lease("warm")
 		h, err := warm.Acquire(t.Context())
 		require.NoError(t, err)
 		_, err = h.Owned(t.Context())
 		require.NoError(t, err)
-		<-time.After(21 * time.Second) // renewed
+		<-time.After(21 * time.Second) // until the first renewal
 		require.NoError(t, h.Release(t.Context()))
 		require.NoError(t, warm.Close())
-		test(t, b)
+		test(t, f)
 	})
 }
 
-// next reads events until one of a kind comes, however long that takes.
-func next[E tether.Event](events <-chan tether.Event) E {
+// nextEvent reads events until one of type E comes.
+func nextEvent[E tether.Event](events <-chan tether.Event) E {
 	for {
 		if e, ok := (<-events).(E); ok {
 			return e
@@ -58,77 +59,77 @@ func next[E tether.Event](events <-chan tether.Event) E {
 }
 
 // take acquires the lease "l".
-func (b bubble) take(t *testing.T, opts ...tether.LockOption) (*tether.Lock, *tether.Hold) {
+func (f leaseFixture) take(t *testing.T, opts ...tether.LockOption) (*tether.Lock, *tether.Hold) {
 	t.Helper()
-	l := b.c.Lease(leaseKey, opts...)
+	l := f.c.Lease(leaseKey, opts...)
 	h, err := l.Acquire(t.Context())
 	require.NoError(t, err)
 	return l, h
 }
 
 func TestALeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		_, h := b.take(t)
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		_, h := f.take(t)
 		<-time.After(10 * time.Second)
 		for range 2 * 6 {
 			<-time.After(10 * time.Minute)
 			require.NoError(t, h.Err())
-			require.Equal(t, h.ID(), b.admin.Get(t.Context(), leaseKey).Val())
-			require.Greater(t, b.admin.PTTL(t.Context(), leaseKey).Val(), 49*time.Second)
+			require.Equal(t, h.ID(), f.admin.Get(t.Context(), leaseKey).Val())
+			require.Greater(t, f.admin.PTTL(t.Context(), leaseKey).Val(), 49*time.Second)
 		}
-		require.Equal(t, 2*60*3, b.spy.runs("renew"), "three a minute, by default")
+		require.Equal(t, 2*60*3, f.hook.runs("renew"), "three a minute, by default")
 		require.NoError(t, h.Release(t.Context()))
-		require.True(t, b.keyIs(t, "")())
+		require.True(t, f.keyIs(t, "")())
 		<-time.After(24 * time.Hour)
-		require.Equal(t, 2*60*3, b.spy.runs("renew"))
-		require.Equal(t, 1, b.spy.runs("drop"))
+		require.Equal(t, 2*60*3, f.hook.runs("renew"))
+		require.Equal(t, 1, f.hook.runs("drop"))
 	})
 }
 
 func TestRenewalsEndWithTheLock(t *testing.T) {
-	for name, end := range map[string]func(b bubble, l *tether.Lock) error{
-		"lock":   func(_ bubble, l *tether.Lock) error { return l.Close() },
-		"client": func(b bubble, _ *tether.Lock) error { return b.c.Close() },
+	for name, end := range map[string]func(f leaseFixture, l *tether.Lock) error{
+		"lock":   func(_ leaseFixture, l *tether.Lock) error { return l.Close() },
+		"client": func(f leaseFixture, _ *tether.Lock) error { return f.c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inVirtualTime(t, func(t *testing.T, b bubble) {
-				l, h := b.take(t, tether.WithTTL(10*time.Second), tether.WithRenewInterval(time.Second))
+			inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+				l, h := f.take(t, tether.WithTTL(10*time.Second), tether.WithRenewInterval(time.Second))
 				<-time.After(90*time.Second + time.Second/2)
-				runs := b.spy.runs("renew")
+				runs := f.hook.runs("renew")
 				require.Equal(t, 90, runs)
-				require.NoError(t, end(b, l))
+				require.NoError(t, end(f, l))
 				require.ErrorIs(t, h.Err(), tether.ErrClosed)
-				require.True(t, b.keyIs(t, "")())
+				require.True(t, f.keyIs(t, "")())
 				<-time.After(time.Hour)
-				require.Equal(t, runs, b.spy.runs("renew"))
+				require.Equal(t, runs, f.hook.runs("renew"))
 			})
 		})
 	}
 }
 
-// Nobody answers any more: the lease is lost to the millisecond before the key
-// can expire, counted from before the last renewal that succeeded was sent.
+// When the server answers nothing any more, the lease is lost before the key can
+// expire. The time counts from before the last successful renewal was sent.
 func TestALeaseIsLostBeforeAnybodyElseCanHaveIt(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		l, h := b.take(t)
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		l, h := f.take(t)
 		events := l.Events()
-		rival := b.server.client(t).Lease(leaseKey)
+		rival := f.server.client(t).Lease(leaseKey)
 		began := time.Now()
 		<-time.After(50 * time.Second) // the last renewal is ten seconds old
 		waiting := rival.AcquireAsync(t.Context())
 		synctest.Wait()
-		b.Freeze()
+		f.Freeze()
 		<-h.Lost()
-		require.Equal(t, 40*time.Second+relied(time.Minute), time.Since(began))
+		require.Equal(t, 40*time.Second+reliedFor(time.Minute), time.Since(began))
 		require.ErrorContains(t, h.Err(), "not renewed in time")
 		require.Equal(t, tether.Lost, l.State())
 		require.Empty(t, waiting)
-		b.Thaw()
+		f.Thaw()
 		synctest.Wait()
-		require.NotEqual(t, h.ID(), b.admin.Get(t.Context(), leaseKey).Val(), "what was left of it is taken away")
-		failed := next[tether.HealthEvent](events)
+		require.NotEqual(t, h.ID(), f.admin.Get(t.Context(), leaseKey).Val(), "the lost lease's key is deleted")
+		failed := nextEvent[tether.HealthEvent](events)
 		for failed.Err == nil {
-			failed = next[tether.HealthEvent](events)
+			failed = nextEvent[tether.HealthEvent](events)
 		}
 		require.NotErrorIs(t, failed.Err, context.DeadlineExceeded, "no context of the caller's has ended")
 		r := <-waiting
@@ -139,18 +140,18 @@ func TestALeaseIsLostBeforeAnybodyElseCanHaveIt(t *testing.T) {
 	})
 }
 
-// An error is no loss: it is told, and the renewal comes again at once.
+// A renewal that fails is no loss. There is a HealthEvent, and it is repeated.
 func TestARenewalThatFailsIsRepeated(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		l, h := b.take(t)
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		l, h := f.take(t)
 		events := l.Events()
 		for n := 1; n < 30; n++ {
-			b.spy.on("renew", breaks(n))
+			f.hook.intercept("renew", failFirst(n))
 			for range n {
-				require.ErrorContains(t, next[tether.HealthEvent](events).Err, "closed")
+				require.ErrorContains(t, nextEvent[tether.HealthEvent](events).Err, "closed")
 			}
 			failed := time.Now()
-			require.NoError(t, next[tether.HealthEvent](events).Err)
+			require.NoError(t, nextEvent[tether.HealthEvent](events).Err)
 			require.LessOrEqual(t, time.Since(failed), 1500*time.Millisecond)
 		}
 		require.NoError(t, h.Err())
@@ -159,52 +160,53 @@ func TestARenewalThatFailsIsRepeated(t *testing.T) {
 }
 
 func TestALateReplyToARenewalIsNoLoss(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		_, h := b.take(t)
-		b.spy.on("renew", later(35*time.Second)) // longer than the interval
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		_, h := f.take(t)
+		f.hook.intercept("renew", delayReply(35*time.Second)) // longer than the interval
 		<-time.After(time.Hour)
 		require.NoError(t, h.Err())
-		// Two are under way when it is given back.
+		// Two renewals are under way at the release.
 		require.NoError(t, h.Release(t.Context()))
 		<-time.After(time.Minute)
-		require.True(t, b.keyIs(t, "")())
+		require.True(t, f.keyIs(t, "")())
 	})
 }
 
-// The reply to a grant is there when the key is about to expire: it is not
-// believed, but asked for again.
+// If the reply to the set comes when the key is about to expire, it is not a grant.
+// The acquire sets the key again.
 func TestAGrantThatComesTooLateIsNotReturned(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		l := b.c.Lease(leaseKey, tether.WithTTL(2*time.Second))
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		l := f.c.Lease(leaseKey, tether.WithTTL(2*time.Second))
 		events := l.Events()
-		b.spy.on("take", func(run func() error) error {
-			b.spy.on("", nil)
-			return later(relied(2 * time.Second))(run)
+		f.hook.intercept("take", func(run func() error) error {
+			f.hook.intercept("", nil)
+			return delayReply(reliedFor(2 * time.Second))(run)
 		})
 		began := time.Now()
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		require.ErrorContains(t, next[tether.AttemptFailedEvent](events).Err, "too late")
-		require.Greater(t, time.Since(began), relied(2*time.Second))
-		require.Greater(t, b.admin.PTTL(t.Context(), leaseKey).Val(), 1900*time.Millisecond)
+		require.ErrorContains(t, nextEvent[tether.AttemptFailedEvent](events).Err, "too late")
+		require.Greater(t, time.Since(began), reliedFor(2*time.Second))
+		require.Greater(t, f.admin.PTTL(t.Context(), leaseKey).Val(), 1900*time.Millisecond)
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(t.Context()))
 
-		// A try does not ask again, and leaves no key.
-		b.spy.on("take", later(2*time.Second))
+		// A try does not repeat the set, and leaves no key.
+		f.hook.intercept("take", delayReply(2*time.Second))
 		_, err = l.TryAcquire(t.Context())
 		require.ErrorContains(t, err, "too late")
 		require.NotErrorIs(t, err, tether.ErrHeld)
 		synctest.Wait()
-		require.True(t, b.keyIs(t, "")())
+		require.True(t, f.keyIs(t, "")())
 	})
 }
 
-// The context ends while the key is being set. The caller need not wait for that.
+// The context ends while the set is under way. The acquire returns at once, and the
+// key is deleted when the reply comes.
 func TestACancelledAcquireLeavesNoKey(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		l := b.c.Lease(leaseKey)
-		b.spy.on("take", later(2*time.Second))
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		l := f.c.Lease(leaseKey)
+		f.hook.intercept("take", delayReply(2*time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -212,41 +214,42 @@ func TestACancelledAcquireLeavesNoKey(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, tether.ErrHeld)
 		require.Equal(t, time.Second, time.Since(began))
-		require.NotEmpty(t, b.admin.Get(t.Context(), leaseKey).Val(), "it is set by now")
+		require.NotEmpty(t, f.admin.Get(t.Context(), leaseKey).Val(), "it is set by now")
 
-		b.spy.on("", nil)
+		f.hook.intercept("", nil)
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Second, time.Since(began), "the next one does not wait for the key to expire")
 		require.NoError(t, h.Release(t.Context()))
-		require.True(t, b.keyIs(t, "")())
+		require.True(t, f.keyIs(t, "")())
 	})
 }
 
-// A lock that is closed meanwhile cleans up as well.
+// The same for a Close while the set is under way.
 func TestACloseDuringTheSetLeavesNoKey(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		l := b.c.Lease(leaseKey)
-		b.spy.on("take", later(5*time.Second))
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		l := f.c.Lease(leaseKey)
+		f.hook.intercept("take", delayReply(5*time.Second))
 		waiting := l.AcquireAsync(t.Context())
 		synctest.Wait()
 		began := time.Now()
 		require.NoError(t, l.Close())
 		require.Equal(t, time.Second, time.Since(began))
 		require.ErrorIs(t, (<-waiting).Err, tether.ErrClosed)
-		require.False(t, b.keyIs(t, "")())
+		require.False(t, f.keyIs(t, "")())
 		<-time.After(4 * time.Second)
 		synctest.Wait()
-		require.True(t, b.keyIs(t, "")())
+		require.True(t, f.keyIs(t, "")())
 	})
 }
 
-// The reply was lost behind a script that was run: its own key is not waited for.
+// The set was done, but its reply is lost. The next set finds the lease's own key,
+// and must not wait until it expires.
 func TestALostReplyToTheSetIsNotWaitedOut(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		l := b.c.Lease(leaseKey, tether.Fenced())
-		lost := breaks(1)
-		b.spy.on("take", func(run func() error) error {
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		l := f.c.Lease(leaseKey, tether.Fenced())
+		lost := failFirst(1)
+		f.hook.intercept("take", func(run func() error) error {
 			err := run()
 			if broken := lost(func() error { return nil }); broken != nil {
 				return broken
@@ -257,25 +260,26 @@ func TestALostReplyToTheSetIsNotWaitedOut(t *testing.T) {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), time.Second)
-		require.Equal(t, h.ID(), b.admin.Get(t.Context(), leaseKey).Val())
-		require.EqualValues(t, h.Token(), b.last(t), "nobody has drawn a later token")
+		require.Equal(t, h.ID(), f.admin.Get(t.Context(), leaseKey).Val())
+		require.EqualValues(t, h.Token(), f.lastToken(t), "nobody has drawn a later token")
 		require.NoError(t, h.Release(t.Context()))
 	})
 }
 
-func (b bubble) last(t *testing.T) int64 {
+func (f leaseFixture) lastToken(t *testing.T) int64 {
 	t.Helper()
-	n, err := b.admin.Get(t.Context(), "{l}-fence").Int64()
+	n, err := f.admin.Get(t.Context(), "{l}-fence").Int64()
 	require.NoError(t, err)
 	return n
 }
 
-// The reply to a release was lost: that is no loss of the lease.
+// The reply to a release is lost. The repeated release finds no key, which is not a
+// loss of the lease.
 func TestALostReplyToAReleaseIsNoLoss(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		_, h := b.take(t)
-		lost := breaks(1)
-		b.spy.on("drop", func(run func() error) error {
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		_, h := f.take(t)
+		lost := failFirst(1)
+		f.hook.intercept("drop", func(run func() error) error {
 			err := run()
 			if broken := lost(func() error { return nil }); broken != nil {
 				return broken
@@ -283,16 +287,16 @@ func TestALostReplyToAReleaseIsNoLoss(t *testing.T) {
 			return err
 		})
 		require.NoError(t, h.Release(t.Context()))
-		require.Equal(t, 2, b.spy.runs("drop"))
+		require.Equal(t, 2, f.hook.runs("drop"))
 	})
 }
 
-// Nobody answers a release: the caller is told after five seconds, and the key is
-// deleted when that is possible.
+// A release that is not answered returns an error after five seconds. The key is
+// deleted when the server answers again.
 func TestAReleaseThatIsNotConfirmed(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		l, h := b.take(t)
-		b.Freeze()
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		l, h := f.take(t)
+		f.Freeze()
 		began := time.Now()
 		err := h.Release(t.Context())
 		require.ErrorContains(t, err, `release of "l" not confirmed, the key goes by itself after its TTL`)
@@ -300,23 +304,23 @@ func TestAReleaseThatIsNotConfirmed(t *testing.T) {
 		require.ErrorIs(t, h.Err(), tether.ErrReleased)
 		_, err = l.TryAcquire(t.Context())
 		require.NotErrorIs(t, err, tether.ErrHeld, "nobody knows")
-		require.Regexp(t, "timeout|no answer in time", err.Error()) // whoever loses patience first
-		b.Thaw()
+		require.Regexp(t, "timeout|no answer in time", err.Error()) // of the client or of the lock, whichever is first
+		f.Thaw()
 		h, err = l.Acquire(t.Context())
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), 30*time.Second)
 		require.NoError(t, h.Release(t.Context()))
-		require.True(t, b.keyIs(t, "")())
+		require.True(t, f.keyIs(t, "")())
 	})
 }
 
-// A release wakes those that wait, also when they look only once an hour.
+// A release wakes the waiters. They do not depend on their poll.
 func TestAReleaseOfALeaseWakes(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		_, h := b.take(t, tether.WithPollInterval(time.Hour))
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		_, h := f.take(t, tether.WithPollInterval(time.Hour))
 		var waiting []<-chan tether.Result
 		for range 3 {
-			waiting = append(waiting, b.server.client(t).Lease(leaseKey, tether.WithPollInterval(time.Hour)).AcquireAsync(t.Context()))
+			waiting = append(waiting, f.server.client(t).Lease(leaseKey, tether.WithPollInterval(time.Hour)).AcquireAsync(t.Context()))
 		}
 		<-time.After(time.Minute)
 		for range waiting {
@@ -334,18 +338,19 @@ func TestAReleaseOfALeaseWakes(t *testing.T) {
 		}
 		require.NoError(t, h.Release(t.Context()))
 		synctest.Wait()
-		require.Empty(t, b.admin.PubSubChannels(t.Context(), "*").Val(), "nobody listens any more")
+		require.Empty(t, f.admin.PubSubChannels(t.Context(), "*").Val(), "nobody listens any more")
 	})
 }
 
-// Between the look at the key and the subscription nobody tells of a release.
+// A release may come between a waiter's read of the key and its subscription. The
+// waiter gets no message, and must read the key again after it has subscribed.
 func TestAReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		_, h := b.take(t)
-		o := b.options()
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		_, h := f.take(t)
+		o := f.options()
 		dial, dials := o.Dialer, 0
 		o.Dialer = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-			if dials++; dials == 2 { // the first one is for commands
+			if dials++; dials == 2 { // the second dial is for the subscription
 				if err := h.Release(ctx); err != nil {
 					return nil, err
 				}
@@ -362,24 +367,24 @@ func TestAReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
 	})
 }
 
-// Another program tells nobody of its release. It is waited for until its key
-// expires, or is seen to be gone.
+// Another program publishes no message at its release. The waiter is granted when
+// the key expires, or at the next poll.
 func TestAForeignHolderOfALeaseIsWaitedFor(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		require.NoError(t, b.admin.Set(t.Context(), leaseKey, "foreign", 7*time.Second).Err())
-		l := b.c.Lease(leaseKey, tether.WithPollInterval(time.Hour))
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		require.NoError(t, f.admin.Set(t.Context(), leaseKey, "foreign", 7*time.Second).Err())
+		l := f.c.Lease(leaseKey, tether.WithPollInterval(time.Hour))
 		began := time.Now()
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		require.InDelta(t, 7*time.Second, time.Since(began), float64(5*time.Millisecond))
 		require.NoError(t, h.Release(t.Context()))
 
-		require.NoError(t, b.admin.Set(t.Context(), leaseKey, "foreign", 0).Err()) // it never expires
-		waiting := b.c.Lease(leaseKey).AcquireAsync(t.Context())
+		require.NoError(t, f.admin.Set(t.Context(), leaseKey, "foreign", 0).Err()) // it never expires
+		waiting := f.c.Lease(leaseKey).AcquireAsync(t.Context())
 		<-time.After(time.Minute)
 		require.Empty(t, waiting)
 		began = time.Now()
-		require.NoError(t, b.admin.Del(t.Context(), leaseKey).Err())
+		require.NoError(t, f.admin.Del(t.Context(), leaseKey).Err())
 		r := <-waiting
 		require.NoError(t, r.Err)
 		require.LessOrEqual(t, time.Since(began), 150*time.Millisecond)
@@ -387,11 +392,12 @@ func TestAForeignHolderOfALeaseIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A server that is down for the whole time, and one that says nothing.
+// Waits and tries end in time, beside a holder and with a server that answers
+// nothing.
 func TestWaitsForALeaseEnd(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		require.NoError(t, b.admin.Set(t.Context(), leaseKey, "foreign", 0).Err())
-		l := b.c.Lease(leaseKey, tether.WithMaxWait(10*time.Second))
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		require.NoError(t, f.admin.Set(t.Context(), leaseKey, "foreign", 0).Err())
+		l := f.c.Lease(leaseKey, tether.WithMaxWait(10*time.Second))
 		began := time.Now()
 		_, err := l.Acquire(t.Context())
 		require.ErrorIs(t, err, tether.ErrHeld)
@@ -399,39 +405,39 @@ func TestWaitsForALeaseEnd(t *testing.T) {
 		require.ErrorContains(t, err, "foreign (exclusive): waited for 10s")
 		require.Equal(t, 10*time.Second, time.Since(began))
 
-		b.Freeze()
+		f.Freeze()
 		began = time.Now()
 		_, err = l.Acquire(t.Context())
 		require.NotErrorIs(t, err, tether.ErrHeld)
 		require.ErrorContains(t, err, "waited for 10s")
 		require.Equal(t, 10*time.Second, time.Since(began))
 		began = time.Now()
-		_, err = b.c.Lease(leaseKey).TryAcquire(t.Context())
+		_, err = f.c.Lease(leaseKey).TryAcquire(t.Context())
 		require.NotErrorIs(t, err, tether.ErrHeld)
 		require.ErrorContains(t, err, "no answer in time")
 		require.Equal(t, 3*time.Second, time.Since(began), "a try is bounded")
-		b.Thaw()
+		f.Thaw()
 	})
 }
 
-// A client without time-outs waits for a dead connection for ever. The lease does
-// not.
+// A client without time-outs waits for ever for a reply on a dead connection. The
+// lease tries again meanwhile.
 func TestAConnectionThatHangsIsNotWaitedForForEver(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, b bubble) {
-		hang, stuck := make(chan struct{}), breaks(1)
-		b.spy.on("take", func(run func() error) error {
+	inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+		hang, stuck := make(chan struct{}), failFirst(1)
+		f.hook.intercept("take", func(run func() error) error {
 			if stuck(func() error { return nil }) != nil {
 				<-hang
 			}
 			return run()
 		})
 		began := time.Now()
-		_, h := b.take(t)
+		_, h := f.take(t)
 		require.Less(t, time.Since(began), 16*time.Second)
 		require.NoError(t, h.Release(t.Context()))
-		close(hang) // the key is set behind the release, and taken away
+		close(hang) // the late set comes after the release, and its key is deleted
 		synctest.Wait()
-		require.Equal(t, 3, b.spy.runs("take")+b.spy.runs("drop")-1, "two of each")
-		require.True(t, b.keyIs(t, "")())
+		require.Equal(t, 3, f.hook.runs("take")+f.hook.runs("drop")-1, "two of each")
+		require.True(t, f.keyIs(t, "")())
 	})
 }

@@ -34,7 +34,8 @@ func TestProbeLease(t *testing.T) {
 	})
 }
 
-// The value is another program's, and may be anything. It shows as one word.
+// Another program may store any value in the key. A value that is not one printable
+// word is quoted, and a long one is cut off.
 func TestUnusualValuesInTheKeyOfALease(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)

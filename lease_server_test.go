@@ -15,16 +15,18 @@ import (
 	"github.com/tetherlock/tether/internal/redistest"
 )
 
-// Servers and clients that a lease must get along with.
+// Leases on other kinds of servers and clients, and with errors of the server.
 
-// leaseNames are names of all kinds of bytes, with and without a part in braces.
+// leaseNames are names with all kinds of bytes. On a cluster the part in braces
+// decides the slot, so that key, counter and channel of a name must agree on it.
 var leaseNames = []string{
 	"plain", "two words", "größe", "\x00\xff\r\n", "{tag}rest", "rest{tag}", "{tag}", "{", "{}", "{}x", "a{}b{c}", "a}b", "}{", "}", "a{b", "{{x}}",
 	"a}{b", strings.Repeat("x", 300), "*", "a*[b]?",
 }
 
-// turns has two leases of a name take turns, the second one woken by the first.
-func turns(t *testing.T, first, second *tether.Client, name string) {
+// checkLeaseHandover checks that a second client's lease is granted when the first
+// one releases.
+func checkLeaseHandover(t *testing.T, first, second *tether.Client, name string) {
 	t.Helper()
 	h, err := first.Lease(name, tether.Fenced()).Acquire(t.Context())
 	require.NoError(t, err, "%q", name)
@@ -38,7 +40,7 @@ func turns(t *testing.T, first, second *tether.Client, name string) {
 	l := second.Lease(name, tether.Fenced())
 	events := l.Events()
 	waiting := l.AcquireAsync(t.Context())
-	await[tether.WaitingEvent](t, events)
+	awaitEvent[tether.WaitingEvent](t, events)
 	require.NoError(t, h.Release(t.Context()))
 	r := <-waiting
 	require.NoError(t, r.Err)
@@ -51,7 +53,7 @@ func TestLeaseNames(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		a, b := s.client(t), s.client(t)
 		for _, name := range leaseNames {
-			turns(t, a, b, name)
+			checkLeaseHandover(t, a, b, name)
 		}
 		require.Len(t, s.admin.Keys(t.Context(), "*").Val(), len(leaseNames), "one counter each, and nothing else")
 	})
@@ -64,13 +66,13 @@ func TestLeasesOnACluster(t *testing.T) {
 	}
 	a, b := cluster(), cluster()
 	for _, name := range leaseNames {
-		turns(t, a, b, name)
+		checkLeaseHandover(t, a, b, name)
 	}
-	// A release is told there, too.
+	// A release wakes a waiter on a cluster too.
 	h, err := a.Lease(leaseKey).Acquire(t.Context())
 	require.NoError(t, err)
 	waiting := b.Lease(leaseKey, tether.WithPollInterval(time.Hour)).AcquireAsync(t.Context())
-	onRedis(t, s).until(t, func() bool { return len(s.MustDo(t, "PUBSUB", "CHANNELS", "{l}-released").([]any)) == 1 })
+	realServer(t, s).eventually(t, func() bool { return len(s.MustDo(t, "PUBSUB", "CHANNELS", "{l}-released").([]any)) == 1 })
 	require.NoError(t, h.Release(t.Context()))
 	r := <-waiting
 	require.NoError(t, r.Err)
@@ -86,10 +88,10 @@ func TestLeasesOnARing(t *testing.T) {
 	ring := func() *tether.Client { return clientOf(t, redis.NewRing(&redis.RingOptions{Addrs: shards})) }
 	a, b := ring(), ring()
 	for _, name := range leaseNames {
-		turns(t, a, b, name)
+		checkLeaseHandover(t, a, b, name)
 	}
 	for i := range 20 {
-		turns(t, a, b, fmt.Sprint("lock", i))
+		checkLeaseHandover(t, a, b, fmt.Sprint("lock", i))
 	}
 }
 
@@ -101,10 +103,10 @@ func TestARingThatLosesItsShards(t *testing.T) {
 	h, err := clientOf(t, redis.NewClient(s.Options())).Lease(leaseKey, tether.WithTTL(time.Second)).Acquire(t.Context())
 	require.NoError(t, err)
 	waiting := l.AcquireAsync(t.Context())
-	onRedis(t, s).until(t, func() bool { return len(s.MustDo(t, "PUBSUB", "CHANNELS").([]any)) == 1 })
+	realServer(t, s).eventually(t, func() bool { return len(s.MustDo(t, "PUBSUB", "CHANNELS").([]any)) == 1 })
 	require.NoError(t, s.Signal(9))
-	onRedis(t, s).until(t, func() bool { return rdb.Len() == 0 })
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // it listens again meanwhile
+	realServer(t, s).eventually(t, func() bool { return rdb.Len() == 0 })
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // in which the waiter subscribes again
 	defer cancel()
 	_, err = clientOf(t, rdb).Lease(leaseKey).Acquire(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -116,7 +118,7 @@ func TestARingThatLosesItsShards(t *testing.T) {
 	require.NoError(t, r.Hold.Release(t.Context()))
 }
 
-// Whatever is missing shows, and what is documented is enough.
+// The documented permissions are enough, and an error names what is missing.
 func TestPermissionsOfALease(t *testing.T) {
 	s := redistest.Start(t)
 	user := func(t *testing.T, rules ...any) *tether.Client {
@@ -139,11 +141,11 @@ func TestPermissionsOfALease(t *testing.T) {
 
 	t.Run("enough", func(t *testing.T) {
 		c := user(t, with(commands, fenced, waking)...)
-		turns(t, c, c, leaseKey)
+		checkLeaseHandover(t, c, c, leaseKey)
 		h, err := c.Lease(leaseKey, tether.WithTTL(300*time.Millisecond)).Acquire(t.Context())
 		require.NoError(t, err)
 		waiting := c.Lease(leaseKey, tether.WithPollInterval(time.Hour)).AcquireAsync(t.Context())
-		onRedis(t, s).until(t, func() bool { return len(s.MustDo(t, "PUBSUB", "CHANNELS", "{l}-released").([]any)) == 1 })
+		realServer(t, s).eventually(t, func() bool { return len(s.MustDo(t, "PUBSUB", "CHANNELS", "{l}-released").([]any)) == 1 })
 		never(t, 600*time.Millisecond, func() bool { return h.Err() != nil })
 		require.NoError(t, h.Release(t.Context()))
 		r := <-waiting
@@ -152,7 +154,7 @@ func TestPermissionsOfALease(t *testing.T) {
 	})
 	t.Run("no messages", func(t *testing.T) {
 		c := user(t, with(commands, fenced)...)
-		turns(t, c, c, leaseKey)
+		checkLeaseHandover(t, c, c, leaseKey)
 	})
 	for name, rules := range map[string][]any{
 		"-eval":   with(commands, []any{"-eval", "-evalsha"}),
@@ -174,9 +176,9 @@ func TestPermissionsOfALease(t *testing.T) {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		s.MustDo(t, "ACL", "SETUSER", "leases", "-pexpire")
-		failed := await[tether.HealthEvent](t, events)
+		failed := awaitEvent[tether.HealthEvent](t, events)
 		for failed.Err == nil {
-			failed = await[tether.HealthEvent](t, events)
+			failed = awaitEvent[tether.HealthEvent](t, events)
 		}
 		_, ok := errors.AsType[*tether.PermissionError](failed.Err)
 		require.True(t, ok, "%v", failed.Err)
@@ -213,7 +215,7 @@ func TestAServerThatForgetsScripts(t *testing.T) {
 	})
 }
 
-// A replica may be the master soon.
+// READONLY is retried: the replica may be promoted.
 func TestAReplicaIsWaitedFor(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
@@ -225,14 +227,14 @@ func TestAReplicaIsWaitedFor(t *testing.T) {
 	require.NotErrorIs(t, err, tether.ErrHeld)
 	events := l.Events()
 	waiting := l.AcquireAsync(t.Context())
-	require.ErrorContains(t, await[tether.AttemptFailedEvent](t, events).Err, "READONLY")
+	require.ErrorContains(t, awaitEvent[tether.AttemptFailedEvent](t, events).Err, "READONLY")
 	replica.MustDo(t, "REPLICAOF", "NO", "ONE")
 	r := <-waiting
 	require.NoError(t, r.Err)
 	require.NoError(t, r.Hold.Release(t.Context()))
 }
 
-// Errors that pass are waited out; those that repeat identically are returned.
+// Errors that pass by themselves are retried. Others are returned at once.
 func TestErrorsOfTheServerToALease(t *testing.T) {
 	for message, passes := range map[string]bool{
 		"LOADING Redis is loading the dataset in memory":                   true,
@@ -244,15 +246,15 @@ func TestErrorsOfTheServerToALease(t *testing.T) {
 		"ERR unknown command 'EVALSHA', with args beginning with:":         false,
 		"NOPERM this user has no permissions to run the 'evalsha' command": false,
 	} {
-		inVirtualTime(t, func(t *testing.T, b bubble) {
-			once := breaks(1)
-			b.spy.on("take", func(run func() error) error {
+		inVirtualTime(t, func(t *testing.T, f leaseFixture) {
+			once := failFirst(1)
+			f.hook.intercept("take", func(run func() error) error {
 				if once(func() error { return nil }) != nil {
 					return replyError(message)
 				}
 				return run()
 			})
-			h, err := b.c.Lease(leaseKey).Acquire(t.Context())
+			h, err := f.c.Lease(leaseKey).Acquire(t.Context())
 			if !passes {
 				require.ErrorContains(t, err, message)
 				return
@@ -297,7 +299,7 @@ func TestAKeyOfAnotherTypeIsNoLease(t *testing.T) {
 	})
 }
 
-// The client is closed under the lease.
+// The program closes its redis.Client while a lease is held.
 func TestAClosedClientUnderALease(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		rdb := redis.NewClient(s.options())
@@ -310,9 +312,9 @@ func TestAClosedClientUnderALease(t *testing.T) {
 		rival := c.Lease(leaseKey)
 		events := rival.Events()
 		waiting := rival.AcquireAsync(t.Context())
-		await[tether.WaitingEvent](t, events)
+		awaitEvent[tether.WaitingEvent](t, events)
 		require.NoError(t, rdb.Close())
-		require.ErrorIs(t, (<-waiting).Err, redis.ErrClosed, "it would be so for ever")
+		require.ErrorIs(t, (<-waiting).Err, redis.ErrClosed, "a retry would not help")
 		began := time.Now()
 		require.ErrorIs(t, given.Release(t.Context()), redis.ErrClosed)
 		require.Less(t, time.Since(began), time.Second)
@@ -320,12 +322,12 @@ func TestAClosedClientUnderALease(t *testing.T) {
 		_, err = l.Acquire(t.Context())
 		require.ErrorIs(t, err, redis.ErrClosed)
 		require.NoError(t, c.Close())
-		s.until(t, func() bool { return len(s.admin.PubSubChannels(t.Context(), "*").Val()) == 0 })
+		s.eventually(t, func() bool { return len(s.admin.PubSubChannels(t.Context(), "*").Val()) == 0 })
 	})
 }
 
-// The server says nothing while an acquire is cancelled. What it does when it goes
-// on leaves no key.
+// An acquire is cancelled while the server is frozen. When the server goes on, it
+// runs the set, and that key must be deleted.
 func TestACancelledAcquireOnAFrozenServerLeavesNoKey(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		o := s.options()

@@ -32,7 +32,7 @@ func TestLeaseTakesTurns(t *testing.T) {
 		require.True(t, owned)
 
 		waiting := b.AcquireAsync(t.Context())
-		// It is renewed for longer than it lives.
+		// It is held for longer than its TTL, because it is renewed.
 		never(t, 1500*time.Millisecond, func() bool { return len(waiting) > 0 })
 		require.NoError(t, h.Release(t.Context()))
 		r := <-waiting
@@ -48,7 +48,7 @@ func TestLeaseIsLostWithItsKey(t *testing.T) {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, s.admin.Set(t.Context(), leaseKey, "somebody else", 0).Err())
-		s.until(t, closed(h.Lost()))
+		s.eventually(t, isClosed(h.Lost()))
 		require.ErrorContains(t, h.Err(), "taken by somebody else")
 		require.Equal(t, "somebody else", s.admin.Get(t.Context(), leaseKey).Val())
 		require.ErrorIs(t, h.Release(t.Context()), h.Err())
@@ -80,7 +80,8 @@ func TestDoUnderALeaseJoinsTheLossAndTheErrorOfTheWork(t *testing.T) {
 	})
 }
 
-// The loss shows at the release first: the next renewal is far away.
+// The key is lost before the next renewal. The release finds out, and must leave
+// another holder's key alone.
 func TestReleaseOfALeaseThatIsSomebodyElses(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		for value, take := range map[string]func(h *tether.Hold) error{
@@ -96,7 +97,7 @@ func TestReleaseOfALeaseThatIsSomebodyElses(t *testing.T) {
 			require.True(t, ok, value)
 			require.Equal(t, h.ID(), lost.HolderID)
 			require.ErrorIs(t, h.Err(), tether.ErrReleased, "it had ended before that was known")
-			require.False(t, closed(h.Lost())())
+			require.False(t, isClosed(h.Lost())())
 			require.Equal(t, left, s.admin.Get(t.Context(), leaseKey).Val())
 			require.NoError(t, s.admin.Del(t.Context(), leaseKey).Err())
 		}
@@ -138,19 +139,19 @@ func TestALeaseThatNobodyReceivesIsGivenBack(t *testing.T) {
 		events := l.Events()
 		ctx, cancel := context.WithCancel(t.Context())
 		result := l.AcquireAsync(ctx)
-		s.until(t, func() bool { return l.State() == tether.Held })
+		s.eventually(t, func() bool { return l.State() == tether.Held })
 		cancel()
-		s.until(t, s.keyIs(t, ""))
+		s.eventually(t, s.keyIs(t, ""))
 		require.ErrorIs(t, (<-result).Err, context.Canceled)
-		await[tether.ReleasedEvent](t, events)
+		awaitEvent[tether.ReleasedEvent](t, events)
 
 		result = l.AcquireAsync(t.Context())
-		s.until(t, func() bool { return l.State() == tether.Held })
+		s.eventually(t, func() bool { return l.State() == tether.Held })
 		require.NoError(t, l.Close())
 		require.ErrorIs(t, (<-result).Err, tether.ErrClosed)
 		require.True(t, s.keyIs(t, "")())
 
-		// What was received stays with its receiver.
+		// A hold that was received is kept when its context ends.
 		l = s.client(t).Lease(leaseKey)
 		ctx, cancel = context.WithCancel(t.Context())
 		r := <-l.AcquireAsync(ctx)
@@ -196,11 +197,11 @@ func TestAClosedLease(t *testing.T) {
 		require.NoError(t, err)
 		events := rival.Events()
 		waiting := rival.AcquireAsync(t.Context())
-		await[tether.WaitingEvent](t, events)
+		awaitEvent[tether.WaitingEvent](t, events)
 		require.NoError(t, rival.Close())
 		require.ErrorIs(t, (<-waiting).Err, tether.ErrClosed)
 		require.NoError(t, c.Close())
-		require.True(t, closed(h.Lost())())
+		require.True(t, isClosed(h.Lost())())
 		require.ErrorIs(t, h.Err(), tether.ErrClosed)
 		require.ErrorIs(t, h.Release(t.Context()), tether.ErrClosed)
 		require.True(t, s.keyIs(t, "")())
@@ -214,8 +215,8 @@ func TestAClosedLease(t *testing.T) {
 	})
 }
 
-// A crowd of leases: one holds at a time, later ones have higher tokens, and of
-// their waiting nothing is left.
+// Of several contenders one holds at a time, tokens rise, and no subscription of a
+// waiter is left.
 func TestOneHolderOfALeaseAtATime(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		const contenders, turns = 5, 8
@@ -232,7 +233,7 @@ func TestOneHolderOfALeaseAtATime(t *testing.T) {
 							if h.Token() <= last {
 								t.Errorf("token %d behind %d", h.Token(), last)
 							}
-							if (i+turn)%3 == 0 { // a counter that is lost
+							if (i+turn)%3 == 0 { // lose the counter
 								s.admin.Del(t.Context(), "{l}-fence")
 							}
 							inside <- h.Token()
@@ -249,7 +250,7 @@ func TestOneHolderOfALeaseAtATime(t *testing.T) {
 		}
 		wg.Wait()
 		require.True(t, s.keyIs(t, "")())
-		s.until(t, func() bool { return len(s.admin.PubSubChannels(t.Context(), "*").Val()) == 0 })
+		s.eventually(t, func() bool { return len(s.admin.PubSubChannels(t.Context(), "*").Val()) == 0 })
 	})
 }
 
@@ -276,10 +277,10 @@ func TestCancelledWaitsForALeaseLeaveNothing(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		s.until(t, func() bool { return len(s.admin.PubSubChannels(t.Context(), "*").Val()) == 0 })
+		s.eventually(t, func() bool { return len(s.admin.PubSubChannels(t.Context(), "*").Val()) == 0 })
 		require.NoError(t, c.Close())
 		require.NoError(t, rdb.Close())
-		s.until(t, func() bool { return len(s.clientList(t)) == connections && runtime.NumGoroutine() <= goroutines })
+		s.eventually(t, func() bool { return len(s.clientList(t)) == connections && runtime.NumGoroutine() <= goroutines })
 		require.NoError(t, h.Release(t.Context()))
 	})
 }
@@ -291,11 +292,11 @@ func TestDroppedLeaseLeavesNothing(t *testing.T) {
 		for range 100 {
 			_ = c.Lease(leaseKey).State()
 		}
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			runtime.GC()
 			return runtime.NumGoroutine() <= before
 		})
-		// Not so while one holds: the work may still run.
+		// A Lock that holds is not cleaned up: the work may still run.
 		func() {
 			_, err := c.Lease(leaseKey, tether.WithTTL(300*time.Millisecond)).Acquire(t.Context())
 			require.NoError(t, err)
@@ -319,7 +320,7 @@ func TestOnLostOfALease(t *testing.T) {
 }
 
 func TestLeaseOptionsThatMakeNoSense(t *testing.T) {
-	c := dialless(t)
+	c := noDialClient(t)
 	for what, opts := range map[string][]tether.LockOption{
 		"WithTTL needs at least 200ms":                         {tether.WithTTL(199 * time.Millisecond)},
 		"WithRenewInterval needs at least 100ms":               {tether.WithRenewInterval(99 * time.Millisecond)},
@@ -349,7 +350,7 @@ func TestLeaseOptionsThatMakeNoSense(t *testing.T) {
 func TestLeaseWithAnEndedContextDoesNoIO(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := dialless(t).Lease(leaseKey).Acquire(ctx)
+	_, err := noDialClient(t).Lease(leaseKey).Acquire(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, tether.ErrHeld)
 }

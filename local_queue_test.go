@@ -15,14 +15,14 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// Locks of one client with the same name and options stand in one line: on the
+// Locks of one client with the same name and options share one local queue. On the
 // server they are one participant.
 
 func TestLocksOfOneClientAreOneParticipant(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		const locks, turns = 20, 10
 		c := s.client(t)
-		inside := newRoom()
+		section := newCriticalSection()
 		var wg sync.WaitGroup
 		first, err := c.Lock("l").Acquire(t.Context())
 		require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestLocksOfOneClientAreOneParticipant(t *testing.T) {
 						t.Error(r.Err)
 						return
 					}
-					inside.visit(t)
+					section.run(t)
 					if err := r.Hold.Release(t.Context()); err != nil {
 						t.Error(err)
 					}
@@ -56,13 +56,14 @@ func TestLocksOfOneClientAreOneParticipant(t *testing.T) {
 		before := s.clientList(t)
 		require.NoError(t, first.Release(t.Context()))
 		wg.Wait()
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 		require.Len(t, s.clientList(t), len(before), "one connection is enough for all")
 	})
 }
 
-// The locks of a client must not keep another machine out for ever.
-func TestForeignWaiterGetsItsTurnBesideALine(t *testing.T) {
+// Locks of one client that hand the lock on among themselves must let a waiter on
+// another machine have its turn.
+func TestForeignWaiterGetsItsTurnBesideALocalQueue(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +73,7 @@ func TestForeignWaiterGetsItsTurnBesideALine(t *testing.T) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					if h, err := l.Acquire(ctx); err == nil {
-						_ = h.Release(t.Context()) // the next acquire tells
+						_ = h.Release(t.Context()) // an error shows in the next acquire
 					}
 				}
 			})
@@ -103,8 +104,7 @@ func TestLocksOfOtherOptionsExcludeEachOther(t *testing.T) {
 	})
 }
 
-// Whoever is refused behind a Lock of the same client is told of it as of any
-// other holder.
+// A HeldError names a holder of the same client like any other.
 func TestHeldByAnotherLockOfTheClient(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
@@ -128,8 +128,8 @@ func TestHeldByAnotherLockOfTheClient(t *testing.T) {
 	})
 }
 
-// Each Lock has its own state, its own events, and its own end.
-func TestLocksOfOneLineAreTheirOwn(t *testing.T) {
+// Each Lock of a local queue has its own state, its own events and its own Close.
+func TestLocksOfALocalQueueAreIndependent(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
 		calls := make(chan string, 8)
@@ -148,7 +148,7 @@ func TestLocksOfOneLineAreTheirOwn(t *testing.T) {
 		r := <-waiting
 		require.NoError(t, r.Err)
 		require.Equal(t, []tether.State{tether.Idle, tether.Held}, []tether.State{a.State(), b.State()})
-		s.kill(t, "l")
+		s.killConnections(t, "l")
 		<-r.Hold.Lost()
 		require.Equal(t, []tether.State{tether.Idle, tether.Lost}, []tether.State{a.State(), b.State()})
 		require.Equal(t, "b", <-calls)
@@ -171,7 +171,7 @@ func kindsOf(events <-chan tether.Event) func(yield func(string) bool) {
 	}
 }
 
-func TestCloseOfOneLockOfALine(t *testing.T) {
+func TestCloseOfOneLockOfALocalQueue(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
 		lost := make(chan struct{}, 1)
@@ -192,7 +192,7 @@ func TestCloseOfOneLockOfALine(t *testing.T) {
 		_, open = <-waits.Events()
 		require.False(t, open)
 		require.NoError(t, waits.Close(), "again")
-		require.NoError(t, h.Err(), "nobody else's business")
+		require.NoError(t, h.Err(), "the hold of another Lock goes on")
 
 		require.NoError(t, holds.Close())
 		<-h.Lost()
@@ -203,16 +203,17 @@ func TestCloseOfOneLockOfALine(t *testing.T) {
 
 		require.NoError(t, r.Hold.Release(t.Context()))
 		require.NoError(t, stays.Close())
-		s.gone(t, "l")
-		require.Empty(t, lost, "Close is no loss to be told of")
+		s.awaitNoSubscribers(t, "l")
+		require.Empty(t, lost, "OnLost is not called for Close")
 
 		again, err := c.Lock("l").Acquire(t.Context())
-		require.NoError(t, err, "a line begins anew")
+		require.NoError(t, err, "a new local queue begins")
 		require.NoError(t, again.Release(t.Context()))
 	})
 }
 
-// Close returns when the lock has left the server, with nobody behind it.
+// Close of the last Lock of a local queue returns when its participant has left
+// the channel.
 func TestCloseOfOneLockLeaves(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
@@ -224,15 +225,15 @@ func TestCloseOfOneLockLeaves(t *testing.T) {
 
 		l = c.Lock("l")
 		unread := l.AcquireAsync(t.Context())
-		s.until(t, func() bool { return l.State() == tether.Held })
+		s.eventually(t, func() bool { return l.State() == tether.Held })
 		require.NoError(t, l.Close())
 		require.Equal(t, tether.ErrClosed, (<-unread).Err)
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 		require.NoError(t, idle.Close())
 	})
 }
 
-func TestReadersOfOneLine(t *testing.T) {
+func TestReadersOfALocalQueue(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
 		var locks []*tether.Lock
@@ -250,18 +251,19 @@ func TestReadersOfOneLine(t *testing.T) {
 		require.NoError(t, holds[2].Err())
 		require.Equal(t, 1, s.subscribers(t, "l"))
 		require.NoError(t, holds[2].Release(t.Context()))
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
-// A Lock that is dropped takes nothing from the others of its line.
-func TestDroppedLockOfALine(t *testing.T) {
+// A Lock that is dropped does not affect the other Locks of its local queue, and
+// the last one leaves no goroutine.
+func TestDroppedLockOfALocalQueue(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
 		h, err := c.Acquire(t.Context(), "l")
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()))
-		before := runtime.NumGoroutine() // with that of an idle socket
+		before := runtime.NumGoroutine() // one is for the idle socket
 		kept := c.Lock("l")
 		hold, err := c.Lock("l").Acquire(t.Context())
 		require.NoError(t, err)
@@ -275,18 +277,18 @@ func TestDroppedLockOfALine(t *testing.T) {
 		require.NoError(t, r.Err)
 		require.NoError(t, r.Hold.Release(t.Context()))
 		kept = nil
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			runtime.GC()
 			return runtime.NumGoroutine() <= before
 		})
 	})
 }
 
-// Closing and taking at once neither hangs nor lets two in.
-func TestLineUnderCloses(t *testing.T) {
+// Close and Acquire at the same time neither block for ever nor grant two holds.
+func TestLocalQueueUnderCloses(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		c := s.client(t)
-		inside := newRoom()
+		section := newCriticalSection()
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
@@ -306,7 +308,7 @@ func TestLineUnderCloses(t *testing.T) {
 					case i%3 == 0:
 						t.Error("granted although it was closed first")
 					default:
-						inside.visit(t)
+						section.run(t)
 						if i%3 == 1 {
 							r.Err = r.Hold.Release(t.Context())
 						} else {
@@ -323,6 +325,6 @@ func TestLineUnderCloses(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// kinds are the names of events, without what all have in common.
+// kinds are the kinds of events.
 func kinds(events []tether.Event) []string {
 	var names []string
 	for _, e := range events {
@@ -62,8 +62,8 @@ func nameOf(e tether.Event) string {
 	return "other"
 }
 
-// The observer keeps what it sees without any lock: one goroutine calls it, and
-// it is over when Close returns.
+// The observer writes to a map without a mutex: one goroutine calls it, and the
+// last call is over when Close returns. The race detector shows if that is not so.
 func TestObserverSeesTheEventsOfAllLocksInOrder(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		seen := map[string][]tether.Event{}
@@ -120,7 +120,7 @@ func TestBlockedObserverHarmsNothing(t *testing.T) {
 	})
 }
 
-// Close waits for an observer that is behind, and not for ever.
+// Close waits until the observer has seen all events, for a second at most.
 func TestCloseWaitsForTheObserver(t *testing.T) {
 	for takes, waits := range map[time.Duration]time.Duration{
 		0: 0, 100 * time.Millisecond: 300 * time.Millisecond, time.Hour: time.Second,
@@ -142,7 +142,7 @@ func TestCloseWaitsForTheObserver(t *testing.T) {
 			require.NoError(t, c.Close())
 			require.Equal(t, waits, time.Since(began))
 			for range cap(seen) {
-				<-seen // the rest comes all the same
+				<-seen // the rest comes after Close
 			}
 		})
 	}
@@ -166,7 +166,7 @@ func TestSlowObserverIsToldWhatItMisses(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, h.Release(t.Context()))
 		}
-		for range 3 { // they end before there is room again
+		for range 3 { // they end while the buffer is full
 			h, err := c.Acquire(t.Context(), "once")
 			require.NoError(t, err)
 			require.NoError(t, h.Release(t.Context()))
@@ -210,7 +210,7 @@ func TestObserverMayCallAnything(t *testing.T) {
 			switch e.(type) {
 			case tether.GrantedEvent:
 				states <- c.Lock("l").State()
-				_ = (<-holds).Release(context.Background()) // it shows
+				_ = (<-holds).Release(context.Background()) // an error shows below
 			case tether.ReleasedEvent:
 				over <- c.Close()
 			}
@@ -224,8 +224,8 @@ func TestObserverMayCallAnything(t *testing.T) {
 	})
 }
 
-// dispatching says whether a goroutine tells an observer or a logger.
-func dispatching() bool {
+// dispatcherRuns reports whether a dispatcher's goroutine runs.
+func dispatcherRuns() bool {
 	stacks := make([]byte, 1<<20)
 	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("created by github.com/tetherlock/tether/internal/dispatch.New"))
 }
@@ -238,20 +238,20 @@ func TestObserverEndsWithADroppedClient(t *testing.T) {
 		func() {
 			h, err := tether.New(rdb, tether.WithObserver(func(e tether.Event) { seen <- e })).Acquire(t.Context(), "l")
 			require.NoError(t, err)
-			require.True(t, dispatching())
+			require.True(t, dispatcherRuns())
 			require.NoError(t, h.Release(t.Context()))
 		}()
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			runtime.GC()
-			return !dispatching()
+			return !dispatcherRuns()
 		})
 		require.Len(t, seen, 3)
 	})
 }
 
 func TestNobodyToTellNeedsNoGoroutine(t *testing.T) {
-	c := dialless(t)
-	require.False(t, dispatching())
+	c := noDialClient(t)
+	require.False(t, dispatcherRuns())
 	require.NoError(t, c.Close())
 	rdb := redis.NewClient(&redis.Options{})
 	defer func() { require.NoError(t, rdb.Close()) }()
@@ -260,9 +260,9 @@ func TestNobodyToTellNeedsNoGoroutine(t *testing.T) {
 		true:  tether.WithLogger(slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))),
 	} {
 		c := tether.New(rdb, opt)
-		require.Equal(t, want, dispatching())
+		require.Equal(t, want, dispatcherRuns())
 		require.NoError(t, c.Close())
-		server{}.until(t, func() bool { return !dispatching() })
+		server{}.eventually(t, func() bool { return !dispatcherRuns() })
 	}
 }
 
@@ -286,14 +286,14 @@ func TestLogHasFixedKeys(t *testing.T) {
 		l := c.Lock("l", tether.WithLabel("mine"), tether.WithHealthCheck(time.Minute))
 		events := l.Events()
 		waiting := l.AcquireAsync(t.Context())
-		await[tether.WaitingEvent](t, events)
+		awaitEvent[tether.WaitingEvent](t, events)
 		require.NoError(t, holder.Release(t.Context()))
 		r := <-waiting
 		require.NoError(t, r.Err)
 		require.NoError(t, r.Hold.Release(t.Context()))
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		s.kill(t, "l")
+		s.killConnections(t, "l")
 		<-h.Lost()
 		require.NoError(t, c.Close())
 
@@ -324,7 +324,7 @@ func TestLogHasFixedKeys(t *testing.T) {
 
 func TestLogTellsOfTrouble(t *testing.T) {
 	s := redistest.Start(t)
-	onRedis(t, s).silent(t, "l-lock-"+frozenID)
+	realServer(t, s).addSilent(t, "l", "l-lock-"+someID)
 	var log bytes.Buffer // complete when the clients are closed
 	logger := tether.WithLogger(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	run := func(o *redis.Options, opts ...tether.LockOption) {
@@ -334,10 +334,10 @@ func TestLogTellsOfTrouble(t *testing.T) {
 		}
 		require.NoError(t, c.Close())
 	}
-	short := tether.WithUnavailableTimeout(patient)
-	run(limited(t, s, "-client|kill"), short)
-	run(limited(t, s, "-subscribe"), short)
-	run(limited(t, s), short, tether.Fenced())
+	short := tether.WithUnavailableTimeout(shortUnavailable)
+	run(limitedUser(t, s, "-client|kill"), short)
+	run(limitedUser(t, s, "-subscribe"), short)
+	run(limitedUser(t, s), short, tether.Fenced())
 	lines := map[string]map[string]any{}
 	for _, line := range logLines(t, &log) {
 		require.NotContains(t, line, "label")
@@ -349,16 +349,16 @@ func TestLogTellsOfTrouble(t *testing.T) {
 	require.Contains(t, lines["attempt failed"]["error"], "SUBSCRIBE")
 	require.NotContains(t, lines["attempt failed"], "retry", "a try has no next attempt")
 	require.Equal(t, "WARN", lines["reaped"]["level"])
-	require.Equal(t, frozenID, lines["reaped"]["holder"])
+	require.Equal(t, someID, lines["reaped"]["holder"])
 	require.Contains(t, lines["reaped"]["addr"], "127.0.0.1:")
 	require.Positive(t, lines["granted"]["token"])
 }
 
-// A handler is the program's code, like an observer.
+// A log handler is code of the program, like an observer: its panic is recovered.
 func TestPanicInALogHandlerHarmsNothing(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		seen := 0
-		c := s.client(t, tether.WithLogger(slog.New(slog.NewTextHandler(panicking{}, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+		c := s.client(t, tether.WithLogger(slog.New(slog.NewTextHandler(panickingWriter{}, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 			tether.WithObserver(func(tether.Event) { seen++; panic("and the observer") }))
 		h, err := c.Acquire(t.Context(), "l")
 		require.NoError(t, err)
@@ -368,11 +368,11 @@ func TestPanicInALogHandlerHarmsNothing(t *testing.T) {
 	})
 }
 
-type panicking struct{}
+type panickingWriter struct{}
 
-func (panicking) Write([]byte) (int, error) { panic("disk full") }
+func (panickingWriter) Write([]byte) (int, error) { panic("disk full") }
 
-// What the level leaves out is not even looked at.
+// Events below the handler's level are not logged.
 func TestLogKeepsToItsLevel(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		var log bytes.Buffer

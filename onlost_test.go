@@ -26,11 +26,11 @@ func TestOnLostIsCalledBehindTheLoss(t *testing.T) {
 		}
 		called := make(chan view, 8)
 		l := s.client(t).Lock("l", tether.OnLost(func(h *tether.Hold) {
-			called <- view{h, h.Err(), context.Cause(h.Context()), closed(h.Lost())()}
+			called <- view{h, h.Err(), context.Cause(h.Context()), isClosed(h.Lost())()}
 		}))
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		s.kill(t, "l")
+		s.killConnections(t, "l")
 		got := <-called
 		require.Same(t, h, got.hold)
 		_, ok := errors.AsType[*tether.LostError](got.err)
@@ -41,7 +41,7 @@ func TestOnLostIsCalledBehindTheLoss(t *testing.T) {
 		// The next hold is another one, and losing it is another loss.
 		again, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		s.kill(t, "l")
+		s.killConnections(t, "l")
 		require.Same(t, again, (<-called).hold)
 		require.Empty(t, called)
 	})
@@ -61,7 +61,7 @@ func TestOnLostIsNotCalledForWhatTheProgramDoes(t *testing.T) {
 			h, err := l.Acquire(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, end(c, l, h))
-			s.gone(t, name)
+			s.awaitNoSubscribers(t, name)
 		}
 		never(t, 50*time.Millisecond, func() bool { return len(called) > 0 })
 	})
@@ -80,7 +80,7 @@ func TestOnLostIsCalledForEachHoldOfASharedLock(t *testing.T) {
 		released, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, released.Release(t.Context()))
-		s.kill(t, "l")
+		s.killConnections(t, "l")
 		for range 3 {
 			h := <-lost
 			require.True(t, want[h])
@@ -105,14 +105,14 @@ func TestOnLostHarmsNothing(t *testing.T) {
 			l := c.Lock("l", tether.OnLost(fn))
 			h, err := l.Acquire(t.Context())
 			require.NoError(t, err)
-			s.kill(t, "l")
+			s.killConnections(t, "l")
 			err = <-called
 			switch name {
 			case "releases":
 				_, ok := errors.AsType[*tether.LostError](err)
 				require.True(t, ok, "%v", err)
 			case "panics":
-				s.until(t, func() bool {
+				s.eventually(t, func() bool {
 					return bytes.Contains([]byte(<-logged.lines), []byte(`msg="panic in OnLost" lock=l holder=`+h.ID()+` panic="out of order"`))
 				})
 			}
@@ -134,7 +134,7 @@ func TestInterruptSignalsTheOwnProcess(t *testing.T) {
 		defer signal.Stop(signals)
 		_, err := s.client(t).Acquire(t.Context(), "l", tether.OnLost(tether.Interrupt))
 		require.NoError(t, err)
-		s.kill(t, "l")
+		s.killConnections(t, "l")
 		require.Equal(t, os.Interrupt, <-signals)
 	})
 }

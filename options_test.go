@@ -14,7 +14,7 @@ import (
 )
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
-	c := dialless(t)
+	c := noDialClient(t)
 	for what, opts := range map[string][]tether.LockOption{
 		"WithMaxWait needs":            {tether.WithMaxWait(0)},
 		"WithSelfCheck needs":          {tether.WithSelfCheck(time.Millisecond)},
@@ -23,7 +23,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"WithLabel needs":              {tether.WithLabel(strings.Repeat("x", 257))},
 		"WithLabel needs UTF-8":        {tether.WithLabel("\xff")},
 		"Shared and Fenced":            {tether.Fenced(), tether.Shared()},
-		// One that is set right afterwards was still wrong.
+		// A later valid value does not hide an invalid one.
 		"WithMaxWait needs at least": {tether.WithMaxWait(-1), tether.WithMaxWait(time.Second)},
 	} {
 		_, err := c.Acquire(t.Context(), "l", opts...)
@@ -50,7 +50,7 @@ func TestSelfCheckKeepsAHold(t *testing.T) {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		for range 3 {
-			health := await[tether.HealthEvent](t, events)
+			health := awaitEvent[tether.HealthEvent](t, events)
 			require.NoError(t, health.Err)
 			require.Positive(t, health.RoundTrip)
 		}
@@ -73,15 +73,15 @@ func TestSelfCheckFindsAServerThatDeliversNothing(t *testing.T) {
 	})
 }
 
-// A release wakes the next waiter: it does not depend on the poll.
+// A release wakes the next waiter, which need not wait for its next poll.
 func TestPollIntervalDoesNotDelayAWake(t *testing.T) {
-	s := onRedis(t, redistest.Start(t))
+	s := realServer(t, redistest.Start(t))
 	holder := s.acquire(t, s.client(t), "l")
 	waiter := s.client(t).Lock("l", tether.WithPollInterval(time.Hour))
 	events := waiter.Events()
 	waiting := waiter.AcquireAsync(t.Context())
-	await[tether.WaitingEvent](t, events)
-	s.until(t, func() bool { return s.subscribers(t, "l") == 1 }) // it sleeps
+	awaitEvent[tether.WaitingEvent](t, events)
+	s.eventually(t, func() bool { return s.subscribers(t, "l") == 1 }) // it sleeps
 	began := time.Now()
 	require.NoError(t, holder.Release(t.Context()))
 	r := <-waiting
@@ -106,7 +106,7 @@ func TestOwned(t *testing.T) {
 
 		lost, err := c.Acquire(t.Context(), "lost")
 		require.NoError(t, err)
-		s.kill(t, "lost")
+		s.killConnections(t, "lost")
 		<-lost.Lost()
 		require.False(t, owned(lost))
 

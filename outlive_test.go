@@ -57,7 +57,7 @@ func TestHoldOutlivesHandles(t *testing.T) {
 				_, err = s.client(t).TryAcquire(t.Context(), "l")
 				require.ErrorIs(t, err, tether.ErrHeld)
 				require.NoError(t, h.Release(t.Context()))
-				s.until(t, func() bool { return s.subscribers(t, "l") == 0 })
+				s.eventually(t, func() bool { return s.subscribers(t, "l") == 0 })
 			})
 		})
 	}
@@ -78,7 +78,7 @@ func TestWaitOutlivesHandles(t *testing.T) {
 			_, err := other.Acquire(t.Context())
 			mine <- err
 		}()
-		s.until(t, func() bool { return other.State() == tether.Acquiring })
+		s.eventually(t, func() bool { return other.State() == tether.Acquiring })
 		require.NoError(t, other.Close())
 		require.ErrorIs(t, <-mine, tether.ErrClosed)
 		require.NoError(t, first.Release(t.Context()))
@@ -86,7 +86,7 @@ func TestWaitOutlivesHandles(t *testing.T) {
 		require.NoError(t, r.Err)
 		require.NoError(t, r.Hold.Err())
 		require.NoError(t, r.Hold.Release(t.Context()))
-		s.until(t, func() bool { return s.subscribers(t, "l") == 0 })
+		s.eventually(t, func() bool { return s.subscribers(t, "l") == 0 })
 	})
 }
 
@@ -140,7 +140,9 @@ func TestLeaseWaitOutlivesItsHandle(t *testing.T) {
 		first, err := c.Lease("lease").Acquire(t.Context())
 		require.NoError(t, err)
 		var result <-chan tether.Result
-		dropped(func() { result = c.Lease("lease", tether.WithPollInterval(5*time.Millisecond)).AcquireAsync(t.Context()) })
+		dropped(func() {
+			result = c.Lease("lease", tether.WithPollInterval(5*time.Millisecond)).AcquireAsync(t.Context())
+		})
 		require.NoError(t, first.Release(t.Context()))
 		r := <-result
 		require.NoError(t, r.Err)

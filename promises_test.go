@@ -18,12 +18,12 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// The promises of the README that no case of the API shows.
+// Promises of the README that the other files do not test.
 
 func TestOneHolderAtATime(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		const contenders, turns = 6, 8
-		inside := newRoom()
+		section := newCriticalSection()
 		var wg sync.WaitGroup
 		for i := range contenders {
 			c := s.client(t)
@@ -39,7 +39,7 @@ func TestOneHolderAtATime(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					inside.visit(t)
+					section.run(t)
 					if err := h.Release(t.Context()); err != nil {
 						t.Error(err)
 					}
@@ -47,12 +47,12 @@ func TestOneHolderAtATime(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
-// Of several tries on a free lock exactly one wins, and none is refused while
-// nobody holds.
+// Of several tries on a free lock exactly one is granted. Contenders are not
+// holders: two tries must not refuse each other.
 func TestOfSeveralTriesExactlyOneWins(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		var clients []*tether.Client
@@ -89,7 +89,7 @@ func TestKilledHolderFreesTheLock(t *testing.T) {
 		l := c.Lock("crash")
 		events := l.Events()
 		waiting := l.AcquireAsync(t.Context())
-		waited := await[tether.WaitingEvent](t, events)
+		waited := awaitEvent[tether.WaitingEvent](t, events)
 		require.Len(t, waited.Holders, 1)
 		began := time.Now()
 		require.NoError(t, holder.Process.Kill())
@@ -110,11 +110,12 @@ func TestLossIsToldAtOnce(t *testing.T) {
 			h, err := l.Acquire(t.Context())
 			require.NoError(t, err)
 			began := time.Now()
-			s.kill(t, "l") // three commands, which count as well
+			s.killConnections(t, "l") // includes the round trips of its commands
 			<-h.Lost()
 			took = append(took, time.Since(began))
 		}
-		// A busy machine may keep this process from running once or twice.
+		// On a busy machine a process may not run for a while, so one in ten may
+		// be later.
 		slices.Sort(took)
 		require.Less(t, took[len(took)*9/10], 50*time.Millisecond)
 	})
@@ -131,7 +132,8 @@ func TestLossIsToldAtOnce(t *testing.T) {
 	})
 }
 
-// A link that is half-open answers nothing and does not end.
+// A half-open link has no answers and no end: the peer is gone, and no packet says
+// so.
 func TestHalfOpenLinkIsLost(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		const health = 150 * time.Millisecond
@@ -155,7 +157,7 @@ func TestHealthChecksKeepAHold(t *testing.T) {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		for range 3 {
-			require.Positive(t, await[tether.HealthEvent](t, events).RoundTrip)
+			require.Positive(t, awaitEvent[tether.HealthEvent](t, events).RoundTrip)
 		}
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(t.Context()))
@@ -177,10 +179,10 @@ func TestWaiterThatGivesUpLeavesNothing(t *testing.T) {
 		for i := range 60 {
 			giveUp(time.Duration(i) * 200 * time.Microsecond)
 		}
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			return s.subscribers(t, "l") == 1 && len(s.clientList(t)) <= clients && runtime.NumGoroutine() <= goroutines
 		})
-		require.NoError(t, h.Err(), "whoever came and went harms nobody")
+		require.NoError(t, h.Err(), "waits that were given up do not end the hold")
 	})
 }
 
@@ -206,7 +208,7 @@ func TestUnreadEventsDoNotStopTheLock(t *testing.T) {
 	})
 }
 
-// Odd names work like plain ones, and neighbours are strangers.
+// Names of any bytes work, and "a" and "a-lock-b" are different locks.
 func TestNames(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		long := make([]byte, 10_000)
@@ -239,7 +241,7 @@ func TestProbe(t *testing.T) {
 		require.NotNil(t, seen)
 		require.Empty(t, seen)
 		h := s.acquire(t, s.client(t), "l")
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			seen, err = c.Probe(t.Context(), "l")
 			require.NoError(t, err)
 			return seen[0].Held > 0
@@ -248,7 +250,7 @@ func TestProbe(t *testing.T) {
 		require.Equal(t, "exclusive", seen[0].Mode)
 		require.False(t, seen[0].Legacy)
 
-		// Who does not answer is told, beside those who do.
+		// The error says that somebody did not answer, and the list has the others.
 		silent := s.admin.Subscribe(t.Context(), "l")
 		defer func() { require.NoError(t, silent.Close()) }()
 		_, err = silent.Receive(t.Context())
@@ -258,7 +260,7 @@ func TestProbe(t *testing.T) {
 		require.Len(t, seen, 1)
 		require.Equal(t, 2, s.subscribers(t, "l"), "it changes nothing")
 
-		// Somebody with an answer of another kind counts as a holder.
+		// An acquire beside them is not granted.
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err = s.client(t).Acquire(ctx, "l")
@@ -266,7 +268,8 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// A participant of an old kind answers with a bare timestamp. It holds.
+// A participant of portalocker 3.2 or older answers with a bare timestamp. It is a
+// holder.
 func TestLegacyParticipantHolds(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		o := s.options()
@@ -280,7 +283,7 @@ func TestLegacyParticipantHolds(t *testing.T) {
 		answering.Go(func() {
 			for m := range sub.Channel() {
 				if ping, ok := wire.DecodePing(m.Payload); ok {
-					_ = old.Publish(context.Background(), ping.Response, "1700000000.5").Err() // it shows in what is seen
+					_ = old.Publish(context.Background(), ping.Response, "1700000000.5").Err() // without an answer the test fails
 				}
 			}
 		})
@@ -301,9 +304,9 @@ func TestLegacyParticipantHolds(t *testing.T) {
 	})
 }
 
-// A try that nobody answers ends all the same, and says who is silent.
+// A try beside a silent participant ends in time, and its error says so.
 func TestTryEndsBesideASilentParticipant(t *testing.T) {
-	s := onRedis(t, redistest.Start(t))
+	s := realServer(t, redistest.Start(t))
 	silent := s.admin.Subscribe(t.Context(), "l")
 	defer func() { require.NoError(t, silent.Close()) }()
 	_, err := silent.Receive(t.Context())
@@ -316,8 +319,8 @@ func TestTryEndsBesideASilentParticipant(t *testing.T) {
 	require.Equal(t, 1, s.subscribers(t, "l"))
 }
 
-// countedDials counts the connections that a client makes.
-func countedDials(o *redis.Options) <-chan struct{} {
+// countDials makes a client send to a channel with every dial.
+func countDials(o *redis.Options) <-chan struct{} {
 	dials := make(chan struct{}, 1024)
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dials <- struct{}{}
@@ -330,7 +333,7 @@ func countedDials(o *redis.Options) <-chan struct{} {
 func TestIdleSocketsAreReused(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		o := s.options()
-		dials := countedDials(o)
+		dials := countDials(o)
 		c := clientOf(t, redis.NewClient(o))
 		for _, name := range []string{"a", "b", "a", "c", "d", "a"} {
 			h, err := c.Acquire(t.Context(), name)
@@ -339,9 +342,9 @@ func TestIdleSocketsAreReused(t *testing.T) {
 		}
 		require.Len(t, dials, 1)
 
-		// Without a lock, the lock's name goes within a second.
+		// Within a second an idle connection loses the lock's name.
 		began := time.Now()
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			for _, client := range s.clientList(t) {
 				if client["name"] == "tether-idle" {
 					return true
@@ -351,7 +354,7 @@ func TestIdleSocketsAreReused(t *testing.T) {
 		})
 		require.Less(t, time.Since(began), time.Second)
 
-		// One that ended unnoticed costs nobody an attempt.
+		// An idle connection that has ended does not cost a try its one attempt.
 		for _, client := range s.clientList(t) {
 			if client["name"] == "tether-idle" {
 				require.NoError(t, s.admin.ClientKillByFilter(t.Context(), "ID", client["id"]).Err())
@@ -376,6 +379,6 @@ func TestIdleSocketsAreBounded(t *testing.T) {
 		for _, h := range holds {
 			require.NoError(t, h.Release(t.Context()))
 		}
-		s.until(t, func() bool { return len(s.clientList(t)) == 64+1 })
+		s.eventually(t, func() bool { return len(s.clientList(t)) == 64+1 })
 	})
 }

@@ -19,13 +19,13 @@ func TestDocumentedCodeIsCompiled(t *testing.T) {
 	files, err := filepath.Glob("example*_test.go")
 	require.NoError(t, err)
 	for _, file := range files {
-		examples.WriteString(words(read(t, file)) + "\n")
+		examples.WriteString(words(readFile(t, file)) + "\n")
 	}
 	for file, code := range map[string]*regexp.Regexp{
 		"README.md": regexp.MustCompile("(?ms)^```go\n(.*?)^```$"),
 		"doc.go":    regexp.MustCompile(`(?m)((?:^//\t.*\n)+)`),
 	} {
-		snippets := code.FindAllStringSubmatch(read(t, file), -1)
+		snippets := code.FindAllStringSubmatch(readFile(t, file), -1)
 		require.NotEmpty(t, snippets, file)
 		for _, snippet := range snippets {
 			text := regexp.MustCompile(`(?m)^//\t`).ReplaceAllString(snippet[1], "")
@@ -34,29 +34,29 @@ func TestDocumentedCodeIsCompiled(t *testing.T) {
 	}
 }
 
-// Whoever reads about a promise can look at the test that shows it.
+// Every test that the documentation names exists.
 func TestDocumentedTestsExist(t *testing.T) {
 	exists := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(\w+ \*testing\.[TF]\)`)
 	require.NoError(t, filepath.WalkDir(".", func(file string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(file, "_test.go") {
-			for _, match := range declared.FindAllStringSubmatch(read(t, file), -1) {
+			for _, match := range declared.FindAllStringSubmatch(readFile(t, file), -1) {
 				exists[match[1]] = true
 			}
 		}
 		return err
 	}))
 	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/interop.md"} {
-		named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`).FindAllString(read(t, file), -1)
+		named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`).FindAllString(readFile(t, file), -1)
 		require.NotEmpty(t, named, file)
 		missing := slices.DeleteFunc(named, func(name string) bool { return exists[name] })
 		require.Empty(t, missing, "named in %s", file)
 	}
 }
 
-// A promise without a test is none.
+// Every promise of the README names a test.
 func TestEveryPromiseNamesATest(t *testing.T) {
-	_, section, found := strings.Cut(read(t, "README.md"), "## What it promises\n")
+	_, section, found := strings.Cut(readFile(t, "README.md"), "## What it promises\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(section, -1)
@@ -66,10 +66,10 @@ func TestEveryPromiseNamesATest(t *testing.T) {
 	}
 }
 
-// words is a text whose white space does not matter.
+// words is a text with single spaces, for comparing.
 func words(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func read(t *testing.T, file string) string {
+func readFile(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -79,12 +79,12 @@ func read(t *testing.T, file string) string {
 // docs/architecture.md sends its readers to files, and names functions in them. Both
 // exist.
 func TestDocumentedFilesExist(t *testing.T) {
-	doc := read(t, "docs/architecture.md")
+	doc := readFile(t, "docs/architecture.md")
 	files := regexp.MustCompile(`[a-z_]+(?:/[a-z_]+)*\.go\b`).FindAllString(doc, -1)
 	require.NotEmpty(t, files)
 	var sources strings.Builder
 	for _, file := range files {
-		sources.WriteString(read(t, file))
+		sources.WriteString(readFile(t, file))
 	}
 	names := regexp.MustCompile("`([a-z]\\w+)`").FindAllStringSubmatch(doc, -1)
 	require.NotEmpty(t, names)

@@ -25,21 +25,21 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// server is a Redis that a test talks to: the in-process one or a real one.
+// server is the server of a test: the in-process one or a real one.
 type server struct {
 	options func() *redis.Options
 	admin   *redis.Client
-	freeze  func(t *testing.T) // it keeps its connections and answers nobody
+	freeze  func(t *testing.T) // it keeps its connections and answers nothing
 	thaw    func(t *testing.T)
 }
 
 // onServers runs a test on the in-process server and on a real one.
 func onServers(t *testing.T, test func(t *testing.T, s server)) {
-	t.Run("embedded", func(t *testing.T) { test(t, embedded(t)) })
-	t.Run("redis", func(t *testing.T) { test(t, onRedis(t, redistest.Start(t))) })
+	t.Run("in-process", func(t *testing.T) { test(t, inProcess(t)) })
+	t.Run("redis", func(t *testing.T) { test(t, realServer(t, redistest.Start(t))) })
 }
 
-func embedded(t *testing.T) server {
+func inProcess(t *testing.T) server {
 	s := tethertest.NewServer(t)
 	return server{
 		options: func() *redis.Options { return &redis.Options{Addr: s.Addr()} },
@@ -49,7 +49,7 @@ func embedded(t *testing.T) server {
 	}
 }
 
-func onRedis(t *testing.T, s *redistest.Server) server {
+func realServer(t *testing.T, s *redistest.Server) server {
 	return server{
 		options: s.Options,
 		admin:   adminClient(t, s.Options()),
@@ -64,7 +64,7 @@ func adminClient(t *testing.T, o *redis.Options) *redis.Client {
 	return rdb
 }
 
-// client returns a client of its own, like another machine.
+// client returns a client with its own connections, like another process.
 func (s server) client(t *testing.T, opts ...tether.Option) *tether.Client {
 	t.Helper()
 	return clientOf(t, redis.NewClient(s.options()), opts...)
@@ -79,14 +79,14 @@ func clientOf(t *testing.T, rdb redis.UniversalClient, opts ...tether.Option) *t
 	return c
 }
 
-// acquire takes a lock for the rest of the test.
+// acquire acquires a lock. It is released at the end of the test.
 func (s server) acquire(t *testing.T, c *tether.Client, name string) *tether.Hold {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	h, err := c.Acquire(ctx, name)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = h.Release(context.Background()) }) // it may be lost by then
+	t.Cleanup(func() { _ = h.Release(context.Background()) }) // it may be lost
 	return h
 }
 
@@ -97,26 +97,28 @@ func (s server) subscribers(t *testing.T, name string) int {
 	return int(n[name])
 }
 
-// gone waits until nobody is subscribed to the lock's channel.
-func (s server) gone(t *testing.T, name string) {
+// awaitNoSubscribers waits until nobody is subscribed to the lock's channel.
+func (s server) awaitNoSubscribers(t *testing.T, name string) {
 	t.Helper()
-	s.until(t, func() bool { return s.subscribers(t, name) == 0 })
+	s.eventually(t, func() bool { return s.subscribers(t, name) == 0 })
 }
 
-func (s server) until(t *testing.T, condition func() bool) {
+// eventually waits for a condition, for ten seconds at most.
+func (s server) eventually(t *testing.T, condition func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(10 * time.Second); !condition(); <-time.After(2 * time.Millisecond) {
-		require.True(t, time.Now().Before(limit), "it does not come true")
+		require.True(t, time.Now().Before(limit), "the condition is never true")
 	}
 }
 
-// room is what a test guards with a lock: two may not be in it.
-type room chan struct{}
+// criticalSection is what a test protects with a lock. The test fails if two run it
+// at a time.
+type criticalSection chan struct{}
 
-func newRoom() room { return make(room, 1) }
+func newCriticalSection() criticalSection { return make(criticalSection, 1) }
 
-// visit enters, lets others run, and leaves.
-func (r room) visit(t *testing.T) {
+// run enters, lets other goroutines run, and leaves.
+func (r criticalSection) run(t *testing.T) {
 	t.Helper()
 	select {
 	case r <- struct{}{}:
@@ -127,11 +129,11 @@ func (r room) visit(t *testing.T) {
 	<-r
 }
 
-// never watches for a while that something does not come true.
+// never checks for a while that a condition is false.
 func never(t *testing.T, while time.Duration, condition func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(while); time.Now().Before(limit); <-time.After(5 * time.Millisecond) {
-		require.False(t, condition(), "it comes true")
+		require.False(t, condition(), "the condition is true")
 	}
 }
 
@@ -152,8 +154,8 @@ func (s server) clientList(t *testing.T) []map[string]string {
 	return list
 }
 
-// kill cuts the connections of a lock's participants, by name.
-func (s server) kill(t *testing.T, name string) {
+// killConnections ends the connections of a lock's participants.
+func (s server) killConnections(t *testing.T, name string) {
 	t.Helper()
 	killed := 0
 	for _, c := range s.clientList(t) {
@@ -165,8 +167,8 @@ func (s server) kill(t *testing.T, name string) {
 	require.NotZero(t, killed, "nobody to kill")
 }
 
-// closed returns a condition: the channel is closed.
-func closed(c <-chan struct{}) func() bool {
+// isClosed returns a condition: the channel is closed.
+func isClosed(c <-chan struct{}) func() bool {
 	return func() bool {
 		select {
 		case <-c:
@@ -177,8 +179,8 @@ func closed(c <-chan struct{}) func() bool {
 	}
 }
 
-// await reads events until one of a kind comes.
-func await[E tether.Event](t *testing.T, events <-chan tether.Event) E {
+// awaitEvent reads events until one of type E comes.
+func awaitEvent[E tether.Event](t *testing.T, events <-chan tether.Event) E {
 	t.Helper()
 	limit := time.After(10 * time.Second)
 	for {

@@ -2,8 +2,8 @@ package interop
 
 import "syscall"
 
-// childAttr makes the kernel end a process with the test binary, also one that
-// is stopped.
+// childAttr makes the kernel kill a process when the test binary ends. A stopped
+// process would otherwise stay for ever.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// now is the clock of the journal: the machine's monotonic one, which all
+// now is the clock of the history: the machine's monotonic clock, which all
 // processes share.
 func now() int64 {
 	var at syscall.Timespec

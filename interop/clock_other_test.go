@@ -4,5 +4,5 @@ package interop
 
 import "time"
 
-// now is the clock of the journal, which all processes share.
+// now is the clock of the history, which all processes share.
 func now() int64 { return time.Now().UnixNano() }

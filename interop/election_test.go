@@ -11,16 +11,16 @@ import (
 	"github.com/tetherlock/tether"
 )
 
-// The ends of all ids: holders of other ids stand between them.
-var lowest, highest = strings.Repeat("0", 32), strings.Repeat("f", 32)
+// The lowest and the highest id. All other ids are between them.
+var lowestID, highestID = strings.Repeat("0", 32), strings.Repeat("f", 32)
 
-// awaitMember waits until tether's probe shows a participant like this one, of
-// any id if it has none here.
-func awaitMember(t testing.TB, channel string, want member) member {
+// awaitParticipant waits until tether's probe shows this participant. Without an
+// ID in want, it may have any.
+func awaitParticipant(t testing.TB, channel string, want participant) participant {
 	t.Helper()
-	var found member
+	var found participant
 	until(t, "a participant like "+want.Mode, func() bool {
-		for _, m := range probed(t, channel) {
+		for _, m := range probe(t, channel) {
 			found = m
 			if want.ID == "" {
 				m.ID = ""
@@ -34,70 +34,71 @@ func awaitMember(t testing.TB, channel string, want member) member {
 	return found
 }
 
-// probed is what tether's probe shows. While participants come and go it may
-// be inconclusive, then it is nothing.
-func probed(t testing.TB, channel string) []member {
+// probe returns what tether's probe shows. It returns nothing if the probe is
+// inconclusive, which happens while participants join and leave.
+func probe(t testing.TB, channel string) []participant {
 	t.Helper()
 	client := tether.New(shared.Client(t))
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	holders, err := client.Probe(ctx, channel)
 	if err != nil {
 		return nil
 	}
-	var list []member
+	var list []participant
 	for _, h := range holders {
-		list = append(list, member{h.ID, h.Mode, h.Legacy, h.Elected})
+		list = append(list, participant{h.ID, h.Mode, h.Legacy, h.Elected})
 	}
 	return list
 }
 
-// The later one has the lower id if it is portalocker's, and the elected one the
-// highest: ids alone would make the later one the winner.
+// A portalocker process gets the highest id if it is the elected one, and the
+// lowest if it is the later one. If ids alone decided, the later one would win.
 func TestALaterWriterDefersToTheElectedOne(t *testing.T) {
-	duels(t, tells, func(t *testing.T, d duel) {
-		reader, elected, later := startTether(t, shared), d.first.start(t), d.second.start(t)
-		reader.open(t, lock{Channel: d.channel, Shared: true})
-		reader.mustSucceed(t)
+	forPairs(t, withElections, func(t *testing.T, p pair) {
+		reader, elected, later := startTether(t, shared), p.first.start(t), p.second.start(t)
+		reader.open(t, lock{Channel: p.channel, Shared: true})
+		reader.tryMustSucceed(t)
 
-		elected.open(t, lock{Channel: d.channel, ID: highest})
-		first := elected.acquiring(t)
-		id := awaitMember(t, d.channel, member{Mode: "pending", Elected: true}).ID
-		seen := watch(t, d.channel)
-		later.open(t, lock{Channel: d.channel, ID: lowest})
-		second := later.acquiring(t)
-		seen.waits(t, later, second)
+		elected.open(t, lock{Channel: p.channel, ID: highestID})
+		first := elected.acquireAsync(t)
+		id := awaitParticipant(t, p.channel, participant{Mode: "pending", Elected: true}).ID
+		pings := countPings(t, p.channel)
+		later.open(t, lock{Channel: p.channel, ID: lowestID})
+		second := later.acquireAsync(t)
+		pings.requireWaiting(t, later, second)
 
 		reader.release(t)
 		require.Equal(t, id, elected.granted(t, first).ID)
-		seen.waits(t, later, second)
+		pings.requireWaiting(t, later, second)
 		elected.release(t)
 		later.granted(t, second)
 		later.release(t)
 	})
 }
 
-// Portalocker 4.1 promotes the lowest id, whoever was elected, and does not
-// look again afterwards. So tether's writer gives way, and the order is open.
+// Portalocker 4.1 promotes the lowest id, even if another writer was elected, and
+// does not probe again. So tether's writer demotes itself, and either may be
+// granted first.
 func TestAWriterOf41AndAnElectedOneExcludeEachOther(t *testing.T) {
-	v41Only := func(p python) bool { return p.records && !p.tells }
-	duels(t, v41Only, func(t *testing.T, d duel) {
+	only41 := func(p python) bool { return p.withRecords && !p.withElections }
+	forPairs(t, only41, func(t *testing.T, p pair) {
 		reader := startTether(t, shared)
-		reader.open(t, lock{Channel: d.channel, Shared: true})
-		reader.mustSucceed(t)
-		writers := []*peer{d.first.start(t), d.second.start(t)}
-		writers[0].open(t, lock{Channel: d.channel, ID: highest})
-		writers[1].open(t, lock{Channel: d.channel, ID: lowest})
-		first := writers[0].acquiring(t)
-		awaitMember(t, d.channel, member{Mode: "pending", Elected: writers[0].python == nil})
-		seen := watch(t, d.channel)
-		second := writers[1].acquiring(t)
-		seen.waits(t, writers[1], second)
+		reader.open(t, lock{Channel: p.channel, Shared: true})
+		reader.tryMustSucceed(t)
+		writers := []*process{p.first.start(t), p.second.start(t)}
+		writers[0].open(t, lock{Channel: p.channel, ID: highestID})
+		writers[1].open(t, lock{Channel: p.channel, ID: lowestID})
+		first := writers[0].acquireAsync(t)
+		awaitParticipant(t, p.channel, participant{Mode: "pending", Elected: writers[0].python == nil})
+		pings := countPings(t, p.channel)
+		second := writers[1].acquireAsync(t)
+		pings.requireWaiting(t, writers[1], second)
 		reader.release(t)
 
-		var winner, loser *peer
-		var rest <-chan answer
+		var winner, loser *process
+		var rest <-chan response
 		select {
 		case a := <-first:
 			require.Equal(t, granted, a.Outcome, a.Text)
@@ -105,10 +106,10 @@ func TestAWriterOf41AndAnElectedOneExcludeEachOther(t *testing.T) {
 		case a := <-second:
 			require.Equal(t, granted, a.Outcome, a.Text)
 			winner, loser, rest = writers[1], writers[0], first
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			require.FailNow(t, "nobody gets the lock")
 		}
-		seen.waits(t, loser, rest)
+		pings.requireWaiting(t, loser, rest)
 		winner.release(t)
 		loser.granted(t, rest)
 		loser.release(t)

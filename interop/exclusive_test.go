@@ -3,21 +3,21 @@ package interop
 import "testing"
 
 func TestAnExclusiveHoldKeepsTheOtherOutAndIsHandedOver(t *testing.T) {
-	duels(t, everyone, func(t *testing.T, d duel) {
-		first, second, seen := d.first.start(t), d.second.start(t), watch(t, d.channel)
-		first.open(t, lock{Channel: d.channel})
-		second.open(t, lock{Channel: d.channel})
+	forPairs(t, allVersions, func(t *testing.T, p pair) {
+		first, second, pings := p.first.start(t), p.second.start(t), countPings(t, p.channel)
+		first.open(t, lock{Channel: p.channel})
+		second.open(t, lock{Channel: p.channel})
 
-		first.mustSucceed(t)
-		second.mustFail(t)
-		waiting := second.acquiring(t)
-		seen.waits(t, second, waiting)
+		first.tryMustSucceed(t)
+		second.tryMustFail(t)
+		waiting := second.acquireAsync(t)
+		pings.requireWaiting(t, second, waiting)
 		first.release(t)
 		second.granted(t, waiting)
 
-		first.mustFail(t)
-		waiting = first.acquiring(t)
-		seen.waits(t, first, waiting)
+		first.tryMustFail(t)
+		waiting = first.acquireAsync(t)
+		pings.requireWaiting(t, first, waiting)
 		second.release(t)
 		first.granted(t, waiting)
 		first.release(t)

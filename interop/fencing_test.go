@@ -7,25 +7,26 @@ import (
 )
 
 func TestTokensDrawnByBothSidesRise(t *testing.T) {
-	duels(t, tells, func(t *testing.T, d duel) {
-		sides := []*peer{d.first.start(t), d.second.start(t)}
-		for _, v := range sides {
-			v.open(t, lock{Channel: d.channel, Fenced: true})
+	forPairs(t, withElections, func(t *testing.T, p pair) {
+		sides := []*process{p.first.start(t), p.second.start(t)}
+		for _, peer := range sides {
+			peer.open(t, lock{Channel: p.channel, Fenced: true})
 		}
 		var tokens []int64
 		for range 4 {
-			for _, v := range sides {
-				tokens = append(tokens, v.acquire(t).Token)
-				v.release(t)
+			for _, peer := range sides {
+				tokens = append(tokens, peer.acquire(t).Token)
+				peer.release(t)
 			}
 		}
-		// And handed over, when the token is drawn in the middle of a contest.
+		// A waiter draws its token while others are subscribed. That is another
+		// path than the one for a free lock.
 		for i := range 4 {
 			holder, waiter := sides[i%2], sides[(i+1)%2]
 			tokens = append(tokens, holder.acquire(t).Token)
-			seen := watch(t, d.channel)
-			waiting := waiter.acquiring(t)
-			seen.waits(t, waiter, waiting)
+			pings := countPings(t, p.channel)
+			waiting := waiter.acquireAsync(t)
+			pings.requireWaiting(t, waiter, waiting)
 			holder.release(t)
 			tokens = append(tokens, waiter.granted(t, waiting).Token)
 			waiter.release(t)

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// junk is what nobody should publish on a lock's channel. Bytes that are not
-// UTF-8 are not in it, and neither are deeply nested lists: portalocker's reader
-// ends at the first of them.
+// junk are messages that do not belong on a lock's channel. Bytes that are not
+// UTF-8 and deeply nested lists are left out: they end portalocker's reader.
 var junk = []string{
 	"", "x", "{", "null", "1", `"ping"`, "[]", "{}", "\x00", strings.Repeat("[", 100),
 	`{"message":"ping"}`, `{"message":"ping","response_channel":null}`, `{"message":"ping","response_channel":""}`,
@@ -25,59 +24,60 @@ var junk = []string{
 }
 
 func TestJunkOnTheChannelHurtsNobody(t *testing.T) {
-	duels(t, records, func(t *testing.T, d duel) {
-		first, second, seen := d.first.start(t), d.second.start(t), watch(t, d.channel)
-		first.open(t, lock{Channel: d.channel})
-		second.open(t, lock{Channel: d.channel})
-		first.mustSucceed(t)
-		waiting := second.acquiring(t)
-		seen.waits(t, second, waiting)
+	forPairs(t, withRecords, func(t *testing.T, p pair) {
+		first, second, pings := p.first.start(t), p.second.start(t), countPings(t, p.channel)
+		first.open(t, lock{Channel: p.channel})
+		second.open(t, lock{Channel: p.channel})
+		first.tryMustSucceed(t)
+		waiting := second.acquireAsync(t)
+		pings.requireWaiting(t, second, waiting)
 		publish := func() {
 			rdb := shared.Client(t)
 			for _, m := range junk {
-				require.NoError(t, rdb.Publish(context.Background(), d.channel, m).Err())
+				require.NoError(t, rdb.Publish(context.Background(), p.channel, m).Err())
 			}
 		}
 		publish()
-		seen.waits(t, second, waiting)
+		pings.requireWaiting(t, second, waiting)
 		require.False(t, first.isLost(t))
 		first.release(t)
 		second.granted(t, waiting)
 		publish()
-		first.mustFail(t)
+		first.tryMustFail(t)
 		require.False(t, second.isLost(t))
 		second.release(t)
 	})
 }
 
-// Portalocker 3.2 dies of junk. It must not die of anything that tether sends:
-// the process reports every thread that ends with an exception.
+// Junk ends the reader thread of portalocker 3.2. Nothing that tether sends may do
+// that. The process reports every thread that ends with an exception, and the test
+// fails.
 func TestNothingThatTetherSendsHurtsAHolderOf32(t *testing.T) {
-	onPythons(t, oldest, func(t *testing.T, p python) {
+	forVersions(t, withoutRecords, func(t *testing.T, p python) {
 		channel := newChannel()
-		holder, seen := startPython(t, p, shared), watch(t, channel)
+		holder, pings := startPython(t, p, shared), countPings(t, channel)
 		holder.open(t, lock{Channel: channel})
-		holder.mustSucceed(t)
-		var contenders []*peer
-		var waiting []<-chan answer
+		holder.tryMustSucceed(t)
+		var contenders []*process
+		var waiting []<-chan response
 		for _, l := range []lock{{}, {Shared: true}, {Fenced: true}, {SelfCheck: 0.2}, {Shared: true, SelfCheck: 0.2}} {
 			l.Channel = channel
-			v := startTether(t, shared)
-			v.open(t, l)
-			v.mustFail(t)
-			v.probe(t)
-			contenders, waiting = append(contenders, v), append(waiting, v.acquiring(t))
+			peer := startTether(t, shared)
+			peer.open(t, l)
+			peer.tryMustFail(t)
+			peer.probe(t)
+			contenders, waiting = append(contenders, peer), append(waiting, peer.acquireAsync(t))
 		}
-		for i, v := range contenders {
-			seen.waits(t, v, waiting[i])
+		for i, peer := range contenders {
+			pings.requireWaiting(t, peer, waiting[i])
 		}
 		require.False(t, holder.isLost(t))
 		holder.release(t)
-		// They come in the order of the queue, the readers among them together.
+		// Writers are granted in the order of the queue, and readers together.
 		for range contenders {
 			next := -1
 			until(t, "the next one", func() bool {
-				next = slices.IndexFunc(waiting, func(a <-chan answer) bool { return len(a) > 0 })
+				next = slices.IndexFunc(waiting, func(a <-chan response) bool { return len(a) > 0 })
 				return next >= 0
 			})
 			contenders[next].granted(t, waiting[next])

@@ -45,29 +45,29 @@ func startRedisPy(t *testing.T, s *redistest.Server, name string, ttl time.Durat
 	return &redisPy{input, bufio.NewScanner(output)}
 }
 
-// send gives an order, and answer waits for what came of it.
-func (p *redisPy) send(t *testing.T, order string, args ...any) {
+// send sends a command, and answer waits for its answer.
+func (p *redisPy) send(t *testing.T, command string, args ...any) {
 	t.Helper()
-	_, err := fmt.Fprintln(p.input, fmt.Sprintf(order, args...))
+	_, err := fmt.Fprintln(p.input, fmt.Sprintf(command, args...))
 	require.NoError(t, err)
 }
 
 func (p *redisPy) answer(t *testing.T) string {
 	t.Helper()
-	require.True(t, p.lines.Scan(), "it has ended")
+	require.True(t, p.lines.Scan(), "the process has ended")
 	return p.lines.Text()
 }
 
-func (p *redisPy) do(t *testing.T, order string, args ...any) string {
+func (p *redisPy) do(t *testing.T, command string, args ...any) string {
 	t.Helper()
-	p.send(t, order, args...)
+	p.send(t, command, args...)
 	return p.answer(t)
 }
 
 // leases returns a client on the shared server.
 func leases(t *testing.T) (*tether.Client, *redis.Client) {
 	t.Helper()
-	pythons[0].interpreter(t) // skips first
+	pythons[0].interpreter(t) // skips the test before anything is started
 	rdb := redis.NewClient(shared.Options())
 	c := tether.New(rdb)
 	t.Cleanup(func() {
@@ -89,7 +89,7 @@ func TestALeaseAndRedisPyExcludeEachOther(t *testing.T) {
 	require.Equal(t, "False", p.do(t, "acquire 0"))
 	require.Equal(t, "True", p.do(t, "locked"))
 	require.Equal(t, "False", p.do(t, "owned"))
-	// Neither can do anything to the other's key.
+	// redis-py does not delete a key of another holder.
 	require.Equal(t, "LockError", p.do(t, "release"))
 	p.send(t, "acquire 20") // it waits
 	require.NoError(t, h.Release(t.Context()))
@@ -112,8 +112,8 @@ func TestALeaseAndRedisPyExcludeEachOther(t *testing.T) {
 	require.Equal(t, "False", p.do(t, "locked"))
 }
 
-// A lock of redis-py that nobody renews is waited for until it expires, and one
-// that is renewed is not to be had.
+// A lock of redis-py that is renewed stays held. One that is not renewed is
+// granted to the waiter when it expires.
 func TestALeaseWaitsForAnExpiryOfRedisPy(t *testing.T) {
 	c, _ := leases(t)
 	const name = "lease:expiry"
@@ -139,15 +139,15 @@ func TestALeaseWaitsForAnExpiryOfRedisPy(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// What redis-py does to a lock that is its own works on the key of a lease: the
-// key, its value and what is compared are the same.
+// With the token of a lease, redis-py can renew and release it: key, value and
+// comparison are the same.
 func TestRedisPyRenewsAndReleasesWithTheTokenOfALease(t *testing.T) {
 	c, rdb := leases(t)
 	const name = "lease:token"
 	h, err := c.Lease(name, tether.WithTTL(2*time.Second), tether.WithRenewInterval(time.Second)).Acquire(t.Context())
 	require.NoError(t, err)
 	p := startRedisPy(t, shared, name, 30*time.Second)
-	require.Equal(t, "True", p.do(t, "pretend %s", h.ID()))
+	require.Equal(t, "True", p.do(t, "set_token %s", h.ID()))
 	require.Equal(t, "True", p.do(t, "owned"))
 	require.Equal(t, "True", p.do(t, "reacquire"))
 	require.Greater(t, rdb.PTTL(t.Context(), name).Val(), 20*time.Second)
@@ -156,15 +156,15 @@ func TestRedisPyRenewsAndReleasesWithTheTokenOfALease(t *testing.T) {
 	require.ErrorContains(t, h.Err(), "deleted")
 }
 
-// A program that waits with redis-py gets the lock of a tether process that was
-// killed, when the key expires.
+// A program that waits with redis-py is granted the lease of a killed tether
+// process when the key expires.
 func TestRedisPyTakesAnExpiredLease(t *testing.T) {
 	c, rdb := leases(t)
 	const name = "lease:crash"
 	h, err := c.Lease(name, tether.WithTTL(time.Second)).Acquire(t.Context())
 	require.NoError(t, err)
 	p := startRedisPy(t, shared, name, 10*time.Second)
-	// A crash: the holder's key is there, and nobody renews it.
+	// After a crash the holder's key is still there, and nobody renews it.
 	id := h.ID()
 	require.NoError(t, h.Release(t.Context()))
 	require.NoError(t, rdb.Set(t.Context(), name, id, time.Second).Err())

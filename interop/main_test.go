@@ -13,16 +13,17 @@ import (
 	"github.com/tetherlock/tether/internal/redistest"
 )
 
-// shared is the server of all tests that need none of their own.
+// shared is the server of all tests that do not need their own.
 var shared *redistest.Server
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		serve(os.Stdin, os.Stdout)
+	if os.Getenv(tetherProcessEnv) != "" {
+		serveRequests(os.Stdin, os.Stdout)
 		return
 	}
-	// The tests wait most of the time: for answers, for time-outs, for Python.
-	_ = flag.Set("test.parallel", "4") // the command line has the last word
+	// Most of the time the tests wait, so that four at a time are not too many for
+	// two processors. A flag on the command line overrides this.
+	_ = flag.Set("test.parallel", "4")
 	s, err := redistest.Open()
 	if err != nil && !errors.Is(err, exec.ErrNotFound) {
 		fmt.Fprintln(os.Stderr, err)

@@ -6,33 +6,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// probes shows a probe of each kind that the version has.
-func probes(t *testing.T, d duel) []*peer {
+// probes returns a process for each side that has a probe.
+func probes(t *testing.T, p pair) []*process {
 	t.Helper()
-	list := []*peer{startTether(t, shared)}
-	if d.python.tells {
-		list = append(list, startPython(t, d.python, shared))
+	list := []*process{startTether(t, shared)}
+	if p.python.withElections {
+		list = append(list, startPython(t, p.python, shared))
 	}
-	for _, v := range list {
-		v.open(t, lock{Channel: d.channel})
+	for _, peer := range list {
+		peer.open(t, lock{Channel: p.channel})
 	}
 	return list
 }
 
 func TestProbesShowTheOthersMode(t *testing.T) {
-	duels(t, records, func(t *testing.T, d duel) {
-		looks := probes(t, d)
-		for _, v := range looks {
-			require.Empty(t, v.probe(t))
+	forPairs(t, withRecords, func(t *testing.T, p pair) {
+		probers := probes(t, p)
+		for _, peer := range probers {
+			require.Empty(t, peer.probe(t))
 		}
 		for _, mode := range []string{"exclusive", "shared"} {
-			holder := d.first.start(t)
-			holder.open(t, lock{Channel: d.channel, Shared: mode == "shared"})
-			id := holder.mustSucceed(t).ID
-			for _, v := range looks {
-				require.Len(t, v.probe(t), 1)
-				seen := v.probe(t)[0]
-				require.Equal(t, member{ID: id, Mode: mode, Elected: seen.Elected}, seen, "seen by %v", v)
+			holder := p.first.start(t)
+			holder.open(t, lock{Channel: p.channel, Shared: mode == "shared"})
+			id := holder.tryMustSucceed(t).ID
+			for _, peer := range probers {
+				require.Len(t, peer.probe(t), 1)
+				seen := peer.probe(t)[0]
+				require.Equal(t, participant{ID: id, Mode: mode, Elected: seen.Elected}, seen, "seen by %v", peer)
 			}
 			holder.release(t)
 		}
@@ -40,17 +40,17 @@ func TestProbesShowTheOthersMode(t *testing.T) {
 }
 
 func TestProbesShowReadersAndTheElectedWriter(t *testing.T) {
-	duels(t, tells, func(t *testing.T, d duel) {
-		reader, writer := d.first.start(t), d.second.start(t)
-		reader.open(t, lock{Channel: d.channel, Shared: true})
-		writer.open(t, lock{Channel: d.channel})
-		readerID := reader.mustSucceed(t).ID
-		waiting := writer.acquiring(t)
-		writerID := awaitMember(t, d.channel, member{Mode: "pending", Elected: true}).ID
-		for _, v := range probes(t, d) {
-			require.ElementsMatch(t, []member{
+	forPairs(t, withElections, func(t *testing.T, p pair) {
+		reader, writer := p.first.start(t), p.second.start(t)
+		reader.open(t, lock{Channel: p.channel, Shared: true})
+		writer.open(t, lock{Channel: p.channel})
+		readerID := reader.tryMustSucceed(t).ID
+		waiting := writer.acquireAsync(t)
+		writerID := awaitParticipant(t, p.channel, participant{Mode: "pending", Elected: true}).ID
+		for _, peer := range probes(t, p) {
+			require.ElementsMatch(t, []participant{
 				{ID: readerID, Mode: "shared"}, {ID: writerID, Mode: "pending", Elected: true},
-			}, v.probe(t), "seen by %v", v)
+			}, peer.probe(t), "seen by %v", peer)
 		}
 		reader.release(t)
 		require.Equal(t, writerID, writer.granted(t, waiting).ID)
@@ -59,13 +59,13 @@ func TestProbesShowReadersAndTheElectedWriter(t *testing.T) {
 }
 
 func TestAProbeShowsAHolderOf32AsLegacy(t *testing.T) {
-	onPythons(t, oldest, func(t *testing.T, p python) {
+	forVersions(t, withoutRecords, func(t *testing.T, p python) {
 		channel := newChannel()
-		holder, look := startPython(t, p, shared), startTether(t, shared)
+		holder, prober := startPython(t, p, shared), startTether(t, shared)
 		holder.open(t, lock{Channel: channel})
-		look.open(t, lock{Channel: channel})
-		holder.mustSucceed(t)
-		require.Equal(t, []member{{ID: "legacy-0", Mode: "exclusive", Legacy: true}}, look.probe(t))
+		prober.open(t, lock{Channel: channel})
+		holder.tryMustSucceed(t)
+		require.Equal(t, []participant{{ID: "legacy-0", Mode: "exclusive", Legacy: true}}, prober.probe(t))
 		holder.release(t)
 	})
 }

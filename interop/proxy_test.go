@@ -13,21 +13,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorder stands between clients and a server, and writes down what the clients
-// send. Each connection has its own record.
-type recorder struct {
+// proxy is a proxy between clients and a server. It keeps the commands of each
+// connection.
+type proxy struct {
 	listener net.Listener
 	server   string
 
 	mu          sync.Mutex
-	connections [][][]string // connection → its commands → their words
+	connections [][][]string // connection → commands → words
 }
 
-func record(t testing.TB, server string) *recorder {
+func startProxy(t testing.TB, server string) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	r := &recorder{listener: l, server: server}
+	r := &proxy{listener: l, server: server}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -35,7 +35,7 @@ func record(t testing.TB, server string) *recorder {
 			if err != nil {
 				return
 			}
-			running.Go(func() { r.pass(client) })
+			running.Go(func() { r.relay(client) })
 		}
 	})
 	t.Cleanup(func() {
@@ -45,8 +45,8 @@ func record(t testing.TB, server string) *recorder {
 	return r
 }
 
-// pass passes both directions on until one side ends.
-func (r *recorder) pass(client net.Conn) {
+// relay copies both directions until one side ends.
+func (r *proxy) relay(client net.Conn) {
 	upstream, err := net.Dial("tcp", r.server)
 	if err != nil {
 		_ = client.Close()
@@ -69,9 +69,9 @@ func (r *recorder) pass(client net.Conn) {
 	both.Wait()
 }
 
-// forward passes commands on. Each is written down first: before the server can
-// answer it.
-func (r *recorder) forward(number int, client io.Reader, upstream io.Writer) {
+// forward passes commands on. A command is kept before it is passed on: when its
+// effect is visible, sent returns it.
+func (r *proxy) forward(number int, client io.Reader, upstream io.Writer) {
 	for in := bufio.NewReader(client); ; {
 		words, err := readCommand(in)
 		if err != nil {
@@ -86,15 +86,14 @@ func (r *recorder) forward(number int, client io.Reader, upstream io.Writer) {
 	}
 }
 
-// sent is what each connection has sent.
-func (r *recorder) sent() [][][]string {
+// sent returns the commands of each connection.
+func (r *proxy) sent() [][][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([][][]string{}, r.connections...)
 }
 
-// readCommand reads an array of bulk strings, the only form of a command that
-// clients use.
+// readCommand reads a command, an array of bulk strings. Clients use no other form.
 func readCommand(in *bufio.Reader) ([]string, error) {
 	n, err := readLength(in, '*')
 	if err != nil {
@@ -121,7 +120,7 @@ func readLength(in *bufio.Reader, kind byte) (int, error) {
 		return 0, err
 	}
 	if line[0] != kind {
-		return 0, fmt.Errorf("%q begins no %q", line, kind)
+		return 0, fmt.Errorf("%q does not begin with %q", line, kind)
 	}
 	return strconv.Atoi(strings.TrimRight(line[1:], "\r\n"))
 }

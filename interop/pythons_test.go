@@ -10,33 +10,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// python is a version of portalocker, with what it can do.
+// python is a version of portalocker, with its features.
 type python struct {
 	version string
-	// records says that it answers pings with records and knows readers.
-	records bool
-	// tells says that it advertises elections, notices a loss, and has
-	// fencing, self-checks and probes.
-	tells bool
-	// lent says that it needs a connection of the caller. With one of its own
-	// 4.1 closes it between two attempts, and the next ping interrupts the
-	// whole process.
-	lent bool
+	// withRecords: it answers pings with records, and has readers.
+	withRecords bool
+	// withElections: its records say who is elected. The same versions notice a
+	// loss, and have fencing, self-checks and probes.
+	withElections bool
+	// needsConnection: it needs a connection of the caller. 4.1 closes a connection
+	// of its own between two attempts, and the next ping interrupts the process.
+	needsConnection bool
 }
 
 const newest, v41 = "4.4.2", "4.1.0"
 
 var pythons = []python{
-	{version: newest, records: true, tells: true},
-	{version: "4.2.0", records: true, tells: true},
-	{version: v41, records: true, lent: true},
+	{version: newest, withRecords: true, withElections: true},
+	{version: "4.2.0", withRecords: true, withElections: true},
+	{version: v41, withRecords: true, needsConnection: true},
 	{version: "3.2.0"},
 }
 
 func (p python) String() string { return "portalocker " + p.version }
 
-// interpreter is the version's program. Without it the test is skipped, or
-// fails in strict mode.
+// interpreter is the path of the version's Python. Without it the test is skipped.
+// With TETHER_STRICT=1 in the environment it fails.
 func (p python) interpreter(t testing.TB) string {
 	t.Helper()
 	missing := "TETHER_PYTHONS names no folder with virtual environments"
@@ -77,11 +76,11 @@ func TestEveryVersionIsPinned(t *testing.T) {
 	require.ElementsMatch(t, versions, pinned)
 }
 
-// onPythons runs a test with every version of portalocker that is able to.
-func onPythons(t *testing.T, able func(python) bool, test func(t *testing.T, p python)) {
+// forVersions runs a test with every selected version of portalocker.
+func forVersions(t *testing.T, selected func(python) bool, test func(t *testing.T, p python)) {
 	t.Parallel()
 	for _, p := range pythons {
-		if !able(p) {
+		if !selected(p) {
 			continue
 		}
 		t.Run(p.String(), func(t *testing.T) {
@@ -92,7 +91,7 @@ func onPythons(t *testing.T, able func(python) bool, test func(t *testing.T, p p
 	}
 }
 
-func everyone(python) bool  { return true }
-func records(p python) bool { return p.records }
-func tells(p python) bool   { return p.tells }
-func oldest(p python) bool  { return !p.records }
+func allVersions(python) bool      { return true }
+func withRecords(p python) bool    { return p.withRecords }
+func withElections(p python) bool  { return p.withElections }
+func withoutRecords(p python) bool { return !p.withRecords }

@@ -3,11 +3,11 @@ package interop
 import "testing"
 
 func TestReadersHoldTogether(t *testing.T) {
-	duels(t, records, func(t *testing.T, d duel) {
-		readers := []*peer{d.first.start(t), d.second.start(t), d.first.start(t)}
+	forPairs(t, withRecords, func(t *testing.T, p pair) {
+		readers := []*process{p.first.start(t), p.second.start(t), p.first.start(t)}
 		for _, reader := range readers {
-			reader.open(t, lock{Channel: d.channel, Shared: true})
-			reader.mustSucceed(t)
+			reader.open(t, lock{Channel: p.channel, Shared: true})
+			reader.tryMustSucceed(t)
 		}
 		for _, reader := range readers {
 			reader.release(t)
@@ -16,60 +16,60 @@ func TestReadersHoldTogether(t *testing.T) {
 }
 
 func TestAReaderKeepsAWriterOut(t *testing.T) {
-	duels(t, records, func(t *testing.T, d duel) {
-		excludes(t, d, lock{Channel: d.channel, Shared: true}, lock{Channel: d.channel})
+	forPairs(t, withRecords, func(t *testing.T, p pair) {
+		checkExclusion(t, p, lock{Channel: p.channel, Shared: true}, lock{Channel: p.channel})
 	})
 }
 
 func TestAWriterKeepsAReaderOut(t *testing.T) {
-	duels(t, records, func(t *testing.T, d duel) {
-		excludes(t, d, lock{Channel: d.channel}, lock{Channel: d.channel, Shared: true})
+	forPairs(t, withRecords, func(t *testing.T, p pair) {
+		checkExclusion(t, p, lock{Channel: p.channel}, lock{Channel: p.channel, Shared: true})
 	})
 }
 
-// excludes shows that a holder keeps the other one out until it leaves.
-func excludes(t *testing.T, d duel, holder, other lock) {
-	first, second, seen := d.first.start(t), d.second.start(t), watch(t, d.channel)
+// checkExclusion checks that other is granted when holder releases, and not before.
+func checkExclusion(t *testing.T, p pair, holder, other lock) {
+	first, second, pings := p.first.start(t), p.second.start(t), countPings(t, p.channel)
 	first.open(t, holder)
 	second.open(t, other)
-	first.mustSucceed(t)
-	second.mustFail(t)
-	waiting := second.acquiring(t)
-	seen.waits(t, second, waiting)
+	first.tryMustSucceed(t)
+	second.tryMustFail(t)
+	waiting := second.acquireAsync(t)
+	pings.requireWaiting(t, second, waiting)
 	first.release(t)
 	second.granted(t, waiting)
 	second.release(t)
 }
 
 func TestAWriterWaitsForReadersAndKeepsNewOnesOut(t *testing.T) {
-	duels(t, records, func(t *testing.T, d duel) {
-		reader, other := d.first.start(t), d.first.start(t)
-		writer, late := d.second.start(t), d.second.start(t)
-		for _, v := range []*peer{reader, other, late} {
-			v.open(t, lock{Channel: d.channel, Shared: true})
+	forPairs(t, withRecords, func(t *testing.T, p pair) {
+		reader, other := p.first.start(t), p.first.start(t)
+		writer, late := p.second.start(t), p.second.start(t)
+		for _, peer := range []*process{reader, other, late} {
+			peer.open(t, lock{Channel: p.channel, Shared: true})
 		}
-		writer.open(t, lock{Channel: d.channel})
-		reader.mustSucceed(t)
-		other.mustSucceed(t)
+		writer.open(t, lock{Channel: p.channel})
+		reader.tryMustSucceed(t)
+		other.tryMustSucceed(t)
 
-		// A writer of 4.1 says nothing of its election, and gives it up when a
-		// newcomer's answer takes the place of its own. So it may have to wait
-		// for new readers as well.
-		elects := writer.python == nil || writer.python.tells
-		waiting := writer.acquiring(t)
-		awaitMember(t, d.channel, member{Mode: "pending", Elected: elects})
-		seen := watch(t, d.channel)
+		// The records of a writer of 4.1 do not say that it is elected, and it gives
+		// its election up if a newcomer's answer takes the place of its own. So it
+		// may have to wait for new readers too.
+		elects := writer.python == nil || writer.python.withElections
+		waiting := writer.acquireAsync(t)
+		awaitParticipant(t, p.channel, participant{Mode: "pending", Elected: elects})
+		pings := countPings(t, p.channel)
 		if elects {
-			late.mustFail(t)
+			late.tryMustFail(t)
 		}
 		other.release(t)
-		seen.waits(t, writer, waiting)
+		pings.requireWaiting(t, writer, waiting)
 		if elects {
-			other.mustFail(t)
+			other.tryMustFail(t)
 		}
 		reader.release(t)
 		writer.granted(t, waiting)
-		late.mustFail(t)
+		late.tryMustFail(t)
 		writer.release(t)
 		late.acquire(t)
 		late.release(t)

@@ -20,27 +20,29 @@ var rewrite = flag.Bool("rewrite", false, "write the transcript anew")
 
 const transcript = "testdata/transcript.txt"
 
-// scene is one situation: a client whose words are recorded, and others.
-type scene struct {
-	t        *testing.T
-	server   *redistest.Server
-	recorder *recorder
-	client   *tether.Client // recorded
-	other    *tether.Client
-	rdb      *redis.Client
-	elected  chan struct{} // the recorded client's
+// scenario is one section: a client whose commands go through the proxy and are
+// written down, and another client.
+type scenario struct {
+	t       *testing.T
+	server  *redistest.Server
+	proxy   *proxy
+	client  *tether.Client // through the proxy
+	other   *tether.Client
+	rdb     *redis.Client
+	elected chan struct{} // of client
 }
 
-const stage = "orders" // the lock's name in all scenes
+const lockName = "orders"
 
-// TestTranscript holds what is sent in each situation to the golden file.
+// TestTranscript compares what is sent in each scenario with the golden file. With
+// -rewrite it writes the file.
 func TestTranscript(t *testing.T) {
 	redistest.Require(t)
 	var b strings.Builder
 	b.WriteString(preface)
-	for _, s := range scenes {
+	for _, s := range scenarios {
 		fmt.Fprintf(&b, "\n# %s\n", s.title)
-		b.WriteString(play(t, s.play, s.word, s.times))
+		b.WriteString(run(t, s.run, s.word, s.times))
 	}
 	if *rewrite {
 		require.NoError(t, os.WriteFile(transcript, []byte(b.String()), 0o644))
@@ -50,7 +52,8 @@ func TestTranscript(t *testing.T) {
 	compare(t, strings.Split(string(want), "\n"), strings.Split(b.String(), "\n"))
 }
 
-// compare names the first line that differs: the file is long.
+// compare fails at the first line that differs. A difference of the whole file
+// would be too long to read.
 func compare(t *testing.T, want, got []string) {
 	t.Helper()
 	for i := range min(len(want), len(got)) {
@@ -59,7 +62,7 @@ func compare(t *testing.T, want, got []string) {
 	require.Len(t, got, len(want))
 }
 
-// preface explains the file, and has the scripts in full.
+// preface explains the file and has the text of the scripts.
 var preface = fmt.Sprintf(`What tether sends, command by command, each connection on its own. Words that
 hold spaces or quotes stand in back quotes, everything else is as it is sent.
 Ids are replaced: <a>, <b>, ... are holder ids and <r1>, <r2>, ... the ids of
@@ -77,22 +80,22 @@ scripts, or for their SHA-1 after EVALSHA:
 
 func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n" }
 
-// play plays a scene on a server of its own and returns what was sent.
-func play(t *testing.T, scene func(*scene), word string, times int) string {
+// run runs a scenario on a server of its own and returns what was sent.
+func run(t *testing.T, scenario func(*scenario), word string, times int) string {
 	for range 20 {
-		s := newScene(t, redistest.Start(t))
-		scene(s)
-		if sent := s.recorder.sent(); word == "" || s.count(word) == times {
-			return written(sent)
+		s := newScenario(t, redistest.Start(t))
+		scenario(s)
+		if sent := s.proxy.sent(); word == "" || s.count(word) == times {
+			return format(sent)
 		}
 	}
-	require.FailNow(t, "the scene never goes as it should")
+	require.FailNow(t, "the scenario never has the expected commands")
 	return ""
 }
 
-func newScene(t *testing.T, server *redistest.Server) *scene {
-	s := &scene{t: t, server: server, recorder: record(t, server.Addr), rdb: server.Client(t), elected: make(chan struct{}, 64)}
-	recorded := redis.NewClient(&redis.Options{Addr: s.recorder.listener.Addr().String()})
+func newScenario(t *testing.T, server *redistest.Server) *scenario {
+	s := &scenario{t: t, server: server, proxy: startProxy(t, server.Addr), rdb: server.Client(t), elected: make(chan struct{}, 64)}
+	recorded := redis.NewClient(&redis.Options{Addr: s.proxy.listener.Addr().String()})
 	s.client = tether.New(recorded, tether.WithObserver(func(e tether.Event) {
 		if _, ok := e.(tether.ElectedEvent); ok {
 			s.elected <- struct{}{}
@@ -109,8 +112,8 @@ func newScene(t *testing.T, server *redistest.Server) *scene {
 
 var id32 = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
 
-// written is what was sent, with names for what differs from run to run.
-func written(connections [][][]string) string {
+// format formats what was sent. What differs from run to run is replaced.
+func format(connections [][][]string) string {
 	var b strings.Builder
 	for i, commands := range connections {
 		if i > 0 {
@@ -119,7 +122,7 @@ func written(connections [][][]string) string {
 		var last string
 		var lines []string
 		for _, words := range commands {
-			line := quoted(words)
+			line := formatCommand(words)
 			switch {
 			case line != last:
 				lines = append(lines, "  "+line)
@@ -130,13 +133,13 @@ func written(connections [][][]string) string {
 		}
 		b.WriteString(strings.Join(append(lines, ""), "\n"))
 	}
-	return numbered.ReplaceAllString(named(b.String()), `$1<n>`)
+	return changingNumbers.ReplaceAllString(replaceIDs(b.String()), `$1<n>`)
 }
 
-var numbered = regexp.MustCompile(`("held":|CLIENT KILL ID )[0-9]+`)
+var changingNumbers = regexp.MustCompile(`("held":|CLIENT KILL ID )[0-9]+`)
 
-// quoted is a command on one line.
-func quoted(words []string) string {
+// formatCommand formats a command on one line.
+func formatCommand(words []string) string {
 	var list []string
 	for i, w := range words {
 		if i == 1 && strings.HasPrefix(words[0], "EVAL") {
@@ -150,7 +153,7 @@ func quoted(words []string) string {
 	return strings.Join(list, " ")
 }
 
-// scriptName is the name of a script, by its text or its hash.
+// scriptName replaces the text or the hash of a script by its name.
 func scriptName(w string) string {
 	for name, text := range map[string]string{
 		"<probe>": wire.ProbeScript, "<fence>": wire.FenceScript, "<wake>": wire.WakeScript,
@@ -162,10 +165,10 @@ func scriptName(w string) string {
 	return w
 }
 
-// named gives the ids their names.
-func named(text string) string {
-	names := map[string]string{strings.TrimPrefix(wire.WaitersChannel(stage), stage+"-"): "<waiters>"}
-	for _, m := range responses.FindAllStringSubmatch(text, -1) {
+// replaceIDs replaces ids by names, in the order in which they appear.
+func replaceIDs(text string) string {
+	names := map[string]string{strings.TrimPrefix(wire.WaitersChannel(lockName), lockName+"-"): "<waiters>"}
+	for _, m := range responseIDs.FindAllStringSubmatch(text, -1) {
 		if names[m[1]] == "" {
 			names[m[1]] = fmt.Sprintf("<r%d>", len(names))
 		}
@@ -180,4 +183,4 @@ func named(text string) string {
 	})
 }
 
-var responses = regexp.MustCompile(`"response_channel":"[^"]*-([0-9a-f]{32})"`)
+var responseIDs = regexp.MustCompile(`"response_channel":"[^"]*-([0-9a-f]{32})"`)

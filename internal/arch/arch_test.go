@@ -1,5 +1,11 @@
-// Package arch holds the module to its architecture: who may import whom,
-// where state may live, and that nothing sleeps.
+// Package arch checks the rules of the module's architecture on every Go file:
+//
+//   - imports follow the table in layers_test.go;
+//   - a mutex or an atomic is only in tests and in layers that say so;
+//   - nothing calls time.Sleep, tests included;
+//   - pure layers have no goroutine, channel operation, clock or I/O.
+//
+// rules_test.go has an example of every violation.
 package arch
 
 import (
@@ -17,20 +23,21 @@ const root = "../.."
 
 func TestArchitecture(t *testing.T) {
 	files := goFiles(t)
+	// With a wrong root the walk finds no files, and no violations either.
 	require.Contains(t, files, "internal/arch/arch_test.go", "the walk must start at the module's root")
 	for _, file := range files {
 		src, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 		require.NoError(t, err)
-		found, err := check(file, src)
+		violations, err := check(file, src)
 		require.NoError(t, err)
-		for _, f := range found {
+		for _, f := range violations {
 			t.Error(f)
 		}
 	}
 }
 
-// goFiles returns the Go files that the go command would see, whatever their
-// build constraints, relative to the root.
+// goFiles returns the Go files of the module, with paths relative to the root.
+// It ignores build constraints, so that files for other systems are checked too.
 func goFiles(t *testing.T) []string {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

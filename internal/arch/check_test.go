@@ -11,41 +11,43 @@ import (
 	"strings"
 )
 
-// check returns what a file does against the rules, each with its line. The
-// file's name is relative to the module, with slashes. Rules about packages
-// hold under any name that the import gives them; a variable that hides a
-// package's name is taken for the package.
+// check returns the violations of a file, each with its position. The file's
+// name is relative to the module, with slashes.
+//
+// A package is recognized under any name that its import gives it. A variable
+// that shadows a package name is mistaken for the package: check sees syntax,
+// not types.
 func check(file string, src []byte) ([]string, error) {
-	set := token.NewFileSet()
-	tree, err := parser.ParseFile(set, file, src, parser.SkipObjectResolution)
+	fset := token.NewFileSet()
+	syntax, err := parser.ParseFile(fset, file, src, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}
-	r, ok := roomOf(file)
+	l, ok := layerOf(file)
 	if !ok {
-		return []string{file + ": the folder has no room in the table of who may import whom"}, nil
+		return []string{file + ": the folder is in no layer"}, nil
 	}
-	c := &checker{set: set, room: r, isTest: strings.HasSuffix(file, "_test.go"), names: map[string]string{}}
-	for _, spec := range tree.Imports {
+	c := &checker{fset: fset, layer: l, isTest: strings.HasSuffix(file, "_test.go"), names: map[string]string{}}
+	for _, spec := range syntax.Imports {
 		c.checkImport(spec)
 	}
-	ast.Inspect(tree, func(n ast.Node) bool {
+	ast.Inspect(syntax, func(n ast.Node) bool {
 		c.checkNode(n)
 		return true
 	})
-	return c.found, nil
+	return c.violations, nil
 }
 
 type checker struct {
-	set    *token.FileSet
-	room   room
-	isTest bool
-	names  map[string]string // the file's name of a package → its import path
-	found  []string
+	fset       *token.FileSet
+	layer      layer
+	isTest     bool
+	names      map[string]string // package name in this file → import path
+	violations []string
 }
 
 func (c *checker) report(at ast.Node, format string, args ...any) {
-	c.found = append(c.found, c.set.Position(at.Pos()).String()+": "+fmt.Sprintf(format, args...))
+	c.violations = append(c.violations, c.fset.Position(at.Pos()).String()+": "+fmt.Sprintf(format, args...))
 }
 
 func (c *checker) checkImport(spec *ast.ImportSpec) {
@@ -60,7 +62,8 @@ func (c *checker) checkImport(spec *ast.ImportSpec) {
 	}
 	c.names[name] = pkg
 
-	// Without a name before the dot there is nothing to recognize.
+	// After a dot import, Mutex or Sleep stands without its package name, and
+	// checkSelector would not see it.
 	if name == "." && (pkg == "sync" || pkg == "time") {
 		c.report(spec, "%s imported with a dot", pkg)
 	}
@@ -71,12 +74,12 @@ func (c *checker) checkImport(spec *ast.ImportSpec) {
 	if c.isTest {
 		return
 	}
-	if pkg == "sync/atomic" && !c.room.mayLock {
+	if pkg == "sync/atomic" && !c.layer.mayUseMutexes {
 		c.report(spec, "sync/atomic: state belongs to one goroutine")
 		return
 	}
-	if !c.room.mayImport(pkg) {
-		c.report(spec, "%s may not import %s", c.room.folder, pkg)
+	if !c.layer.mayImport(pkg) {
+		c.report(spec, "%s may not import %s", c.layer.folder, pkg)
 	}
 }
 
@@ -84,17 +87,18 @@ func (c *checker) checkNode(n ast.Node) {
 	if s, ok := n.(*ast.SelectorExpr); ok {
 		c.checkSelector(s)
 	}
-	if c.room.pure && !c.isTest {
+	if c.layer.pure && !c.isTest {
 		c.checkConcurrency(n)
 	}
 }
 
-// unlocked are the names of package sync that guard no state.
-var unlocked = []string{"Pool", "WaitGroup"}
+// stateless are the names of package sync that guard no state, and are allowed
+// everywhere.
+var stateless = []string{"Pool", "WaitGroup"}
 
-// clock are the names of package time that read or wait for the time. The
-// types and units that a machine computes with are not among them.
-var clock = []string{
+// clockNames are the names of package time that read the clock or wait for it.
+// Types and units are allowed in pure files: they only compute.
+var clockNames = []string{
 	"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Ticker", "Timer", "Until",
 }
 
@@ -108,11 +112,11 @@ func (c *checker) checkSelector(s *ast.SelectorExpr) {
 	case "time":
 		if name == "Sleep" {
 			c.report(s, "time.Sleep: wait for a condition, or use virtual time")
-		} else if c.room.pure && !c.isTest && slices.Contains(clock, name) {
+		} else if c.layer.pure && !c.isTest && slices.Contains(clockNames, name) {
 			c.report(s, "time.%s: the time is handed in", name)
 		}
 	case "sync":
-		if !c.room.mayLock && !c.isTest && !slices.Contains(unlocked, name) {
+		if !c.layer.mayUseMutexes && !c.isTest && !slices.Contains(stateless, name) {
 			c.report(s, "sync.%s: state belongs to one goroutine", name)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 
 const loopback = "127.0.0.1"
 
-// randomPort returns a port that nobody listens on. It is chosen below the
-// range from which systems take the ports of outgoing connections: one of
-// those would keep a server from coming back on its own port. The bus of a
-// cluster node, 10000 higher, is below it too.
+// randomPort returns a port that nobody listens on. The port, and the bus port of
+// a cluster node, which is 10000 higher, are below the range from which systems
+// take the ports of outgoing connections. Otherwise a connection could have the
+// port of a server while it restarts, and the server could not listen again.
 func randomPort() int {
 	for {
 		port := 12000 + rand.IntN(10000)
@@ -27,9 +27,10 @@ func randomPort() int {
 
 func socketPath(dir string) string { return filepath.Join(dir, "s") }
 
-// shortTemp is the folder for temporary files. The path of a Unix socket has
-// about a hundred bytes at most, and some systems' folder takes most of them.
-func shortTemp() string {
+// shortTempDir is the folder for temporary files. A Unix socket's path may have
+// about 100 bytes. On macOS the default folder alone has about 50, and TMPDIR may
+// be longer.
+func shortTempDir() string {
 	if dir := os.TempDir(); len(dir) <= 60 {
 		return dir
 	}

@@ -2,8 +2,8 @@ package redistest
 
 import "syscall"
 
-// childAttr makes the kernel end the server with the test binary, which runs
-// no cleanup when it panics, times out or is killed.
+// childAttr makes the kernel kill the server when the test binary ends. A test
+// binary that panics, times out or is killed runs no cleanup.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// process is a child that is reaped by asking, not by a goroutine that waits
-// for it: a server that lives as long as its test package would otherwise be
-// reported as a leak by every test that looks for leaked goroutines.
+// process is a child process. Its exit status is collected when somebody asks
+// (waitpid with WNOHANG), not by a goroutine in os/exec. With such a goroutine, a
+// server that lives as long as its test package would be a leak in every test
+// that checks for leaked goroutines.
 type process struct {
-	pid int // 0 when there is none, or when it is gone
+	pid int // 0 before the start, and when the exit status is collected
 }
 
-// spawn starts argv in dir, with its output appended to the log there.
-func spawn(dir string, argv []string) (*process, error) {
+// startProcess starts argv in dir, with its output appended to the log there.
+func startProcess(dir string, argv []string) (*process, error) {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func spawn(dir string, argv []string) (*process, error) {
 
 	child, err := os.StartProcess(path, argv, &os.ProcAttr{
 		Dir: dir,
-		// A server whose locale is not installed refuses to start.
+		// Redis does not start with a locale that is not installed.
 		Env:   append(os.Environ(), "LC_ALL=C"),
 		Files: []*os.File{in, log, log},
 		Sys:   childAttr(),
@@ -48,13 +49,15 @@ func spawn(dir string, argv []string) (*process, error) {
 	return p, child.Release()
 }
 
-// exited reaps the process if it has ended. The pid of a process that was not
-// reaped cannot belong to another one, so signalling it is safe until then.
+// exited reports whether the process has ended, and collects its exit status.
+// Until then no other process can have the pid, so that signalling it is safe.
 func (p *process) exited() bool {
-	return p.reap(syscall.WNOHANG)
+	return p.wait(syscall.WNOHANG)
 }
 
-func (p *process) reap(options int) bool {
+// wait collects the exit status. It returns false if the process still runs,
+// which happens only with WNOHANG.
+func (p *process) wait(options int) bool {
 	for p.pid != 0 {
 		pid, err := syscall.Wait4(p.pid, nil, options, nil)
 		if errors.Is(err, syscall.EINTR) {
@@ -76,20 +79,22 @@ func (p *process) signal(sig syscall.Signal) error {
 		return fmt.Errorf("signal %v to process %d: %w", sig, p.pid, err)
 	}
 	if sig == syscall.SIGKILL {
-		p.reap(0)
+		p.wait(0)
 	}
 	return nil
 }
 
-// stop ends the process at once. SIGTERM would wait for replicas that lag,
-// and there is nothing to save.
+// stop kills the process and waits for its end. On SIGTERM a master would wait for
+// replicas that lag, and there is nothing to save. SIGCONT comes first: it fails
+// if the process has ended.
 func (p *process) stop() {
 	if p.signal(syscall.SIGCONT) == nil {
 		_ = p.signal(syscall.SIGKILL)
 	}
 }
 
-// await polls until the condition holds or has an error.
+// await checks a condition every 10 ms until it holds, has an error, or the limit
+// is over.
 func await(limit time.Duration, what string, condition func() (bool, error)) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

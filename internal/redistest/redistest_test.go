@@ -14,9 +14,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// leavesNothing runs a subtest, which starts servers, and checks that their
-// processes and folders are gone after it.
-func leavesNothing(t *testing.T, start func(t *testing.T) []*Server) {
+// checkCleanup runs a subtest that starts servers. After it, their processes and
+// folders must be gone.
+func checkCleanup(t *testing.T, start func(t *testing.T) []*Server) {
 	t.Helper()
 	var servers []*Server
 	var pids []int
@@ -38,7 +38,7 @@ func leavesNothing(t *testing.T, start func(t *testing.T) []*Server) {
 }
 
 func TestStart(t *testing.T) {
-	leavesNothing(t, func(t *testing.T) []*Server {
+	checkCleanup(t, func(t *testing.T) []*Server {
 		s := Start(t, "--maxclients", "17")
 		require.Equal(t, "PONG", s.Client(t).Ping(t.Context()).Val())
 		require.Equal(t, map[any]any{"maxclients": "17"}, s.MustDo(t, "CONFIG", "GET", "maxclients"))
@@ -50,7 +50,7 @@ func TestStart(t *testing.T) {
 }
 
 func TestStartUnix(t *testing.T) {
-	leavesNothing(t, func(t *testing.T) []*Server {
+	checkCleanup(t, func(t *testing.T) []*Server {
 		s := StartUnix(t)
 		require.Zero(t, s.Port)
 		require.Equal(t, "PONG", s.Client(t).Ping(t.Context()).Val())
@@ -59,16 +59,16 @@ func TestStartUnix(t *testing.T) {
 }
 
 func TestStartTLS(t *testing.T) {
-	leavesNothing(t, func(t *testing.T) []*Server {
+	checkCleanup(t, func(t *testing.T) []*Server {
 		s, config := StartTLS(t)
 		require.Equal(t, "PONG", s.Client(t).Ping(t.Context()).Val())
 		c := redis.NewClient(&redis.Options{Addr: s.Addr, TLSConfig: config})
 		defer c.Close()
 		require.NoError(t, c.Ping(t.Context()).Err())
 
-		stranger := s.Options()
-		stranger.TLSConfig.RootCAs = nil
-		c = redis.NewClient(stranger)
+		untrusting := s.Options()
+		untrusting.TLSConfig.RootCAs = nil
+		c = redis.NewClient(untrusting)
 		defer c.Close()
 		require.ErrorContains(t, c.Ping(t.Context()).Err(), "certificate")
 		return []*Server{s}
@@ -109,7 +109,7 @@ func TestRestartAfterReplicationHasNoData(t *testing.T) {
 }
 
 func TestSignals(t *testing.T) {
-	leavesNothing(t, func(t *testing.T) []*Server {
+	checkCleanup(t, func(t *testing.T) []*Server {
 		stopped := Start(t)
 		require.NoError(t, stopped.Signal(syscall.SIGSTOP))
 		return []*Server{stopped}
@@ -128,7 +128,7 @@ func TestSignals(t *testing.T) {
 }
 
 func TestStartReplica(t *testing.T) {
-	leavesNothing(t, func(t *testing.T) []*Server {
+	checkCleanup(t, func(t *testing.T) []*Server {
 		master := Start(t)
 		master.MustDo(t, "SET", "k", "v")
 		replica := StartReplica(t, master)
@@ -140,13 +140,13 @@ func TestStartReplica(t *testing.T) {
 }
 
 func TestStartSentinel(t *testing.T) {
-	leavesNothing(t, func(t *testing.T) []*Server {
+	checkCleanup(t, func(t *testing.T) []*Server {
 		master := Start(t)
 		replica := StartReplica(t, master)
 		sentinel := StartSentinel(t, "main", master, replica)
-		named, err := sentinel.Master()
+		current, err := sentinel.Master()
 		require.NoError(t, err)
-		require.Same(t, master, named)
+		require.Same(t, master, current)
 
 		c := redis.NewFailoverClient(sentinel.FailoverOptions())
 		defer c.Close()
@@ -169,7 +169,7 @@ func TestSentinelNoticesADeadMaster(t *testing.T) {
 }
 
 func TestStartCluster1(t *testing.T) {
-	leavesNothing(t, func(t *testing.T) []*Server {
+	checkCleanup(t, func(t *testing.T) []*Server {
 		s := StartCluster1(t)
 		require.Equal(t, "OK", s.MustDo(t, "SET", "k", "v"))
 		mode, err := s.infoField("server", "redis_mode")
@@ -201,7 +201,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "no-such-directive")
 }
 
-// TestWithoutTheBinary shows the skip, and the failure in strict runs.
+// Without the binary a test is skipped, and with TETHER_STRICT=1 it fails.
 func TestWithoutTheBinary(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("TETHER_STRICT", "")
@@ -212,25 +212,25 @@ func TestWithoutTheBinary(t *testing.T) {
 	require.True(t, errors.Is(err, exec.ErrNotFound), "%v", err)
 }
 
-// verdict is a test that records how it was ended.
-type verdict struct {
+// recordingTB records how a test was ended, instead of ending it.
+type recordingTB struct {
 	testing.TB
 	said string
 }
 
-func (v *verdict) Skip(args ...any)  { v.end("skip: ", args) }
-func (v *verdict) Fatal(args ...any) { v.end("fatal: ", args) }
+func (r *recordingTB) Skip(args ...any)  { r.end("skip: ", args) }
+func (r *recordingTB) Fatal(args ...any) { r.end("fatal: ", args) }
 
-func (v *verdict) end(how string, args []any) {
-	v.said = how + args[0].(string)
-	panic(v)
+func (r *recordingTB) end(how string, args []any) {
+	r.said = how + args[0].(string)
+	panic(r)
 }
 
 func outcome(t *testing.T) string {
-	v := &verdict{TB: t}
+	r := &recordingTB{TB: t}
 	func() {
-		defer func() { require.Same(t, v, recover()) }()
-		Start(v)
+		defer func() { require.Same(t, r, recover()) }()
+		Start(r)
 	}()
-	return v.said
+	return r.said
 }

@@ -6,11 +6,11 @@ import (
 )
 
 // StartReplica starts a replica of a server, which must listen on plain TCP,
-// and waits until it is in step.
+// and waits until it is in sync.
 func StartReplica(t testing.TB, master *Server, args ...string) *Server {
 	t.Helper()
 	s := Start(t, append([]string{"--replicaof", loopback + " " + strconv.Itoa(master.Port)}, args...)...)
-	err := await(readyWithin, "the replica is in step", func() (bool, error) {
+	err := await(readyWithin, "the replica is in sync", func() (bool, error) {
 		status, err := s.infoField("replication", "master_link_status")
 		return err == nil && status == "up", nil
 	})

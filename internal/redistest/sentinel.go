@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Sentinel is one running Sentinel that watches one master, alone (its quorum
-// is one). The embedded server is the Sentinel itself.
+// Sentinel is one running Sentinel that watches one master, with a quorum of one.
+// The embedded server is the Sentinel itself.
 type Sentinel struct {
 	*Server
 	MasterName string
@@ -21,12 +21,12 @@ type Sentinel struct {
 	nodes []*Server
 }
 
-// StartSentinel starts a Sentinel for a master, under the given name, and
-// waits until it knows the replicas as fit to be promoted. A master that does
-// not answer for a second is taken for dead.
+// StartSentinel starts a Sentinel for a master, under the given name, and waits
+// until it would promote each of the replicas. It considers a master down that
+// has not answered for a second.
 func StartSentinel(t testing.TB, masterName string, master *Server, replicas ...*Server) *Sentinel {
 	t.Helper()
-	server := start(t, plan{
+	server := start(t, launchConfig{
 		binary: sentinelBinary,
 		args: func(dir string, port int) ([]string, error) {
 			return writeSentinelConfig(dir, port, masterName, master.Port)
@@ -34,8 +34,8 @@ func StartSentinel(t testing.TB, masterName string, master *Server, replicas ...
 	})
 	s := &Sentinel{Server: server, MasterName: masterName, nodes: append([]*Server{master}, replicas...)}
 	err := await(readyWithin, "Sentinel knows the replicas", func() (bool, error) {
-		fit, err := s.fitReplicas()
-		return err == nil && fit == len(replicas), nil
+		promotable, err := s.promotableReplicas()
+		return err == nil && promotable == len(replicas), nil
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.log())
@@ -67,9 +67,9 @@ func (s *Sentinel) Master() (*Server, error) {
 	return nil, fmt.Errorf("sentinel names an unknown master: %v", parts)
 }
 
-// Failover has Sentinel promote a replica and returns the new master when
-// Sentinel announces it. The old master runs on, and takes itself for a master
-// until Sentinel gets round to it, which can be ten seconds later.
+// Failover makes Sentinel promote a replica and returns the new master when
+// Sentinel announces it. The old master runs on. It stays a master until Sentinel
+// demotes it, which can be ten seconds later.
 func (s *Sentinel) Failover(t testing.TB) *Server {
 	t.Helper()
 	old, err := s.Master()
@@ -87,8 +87,8 @@ func (s *Sentinel) Failover(t testing.TB) *Server {
 	return s.AwaitFailover(t, old)
 }
 
-// AwaitFailover waits until Sentinel names another master than old, for
-// instance after old was killed, and returns that.
+// AwaitFailover waits until Sentinel names another master than old, for example
+// after old was killed, and returns the new one.
 func (s *Sentinel) AwaitFailover(t testing.TB, old *Server) *Server {
 	t.Helper()
 	var master *Server
@@ -103,24 +103,24 @@ func (s *Sentinel) AwaitFailover(t testing.TB, old *Server) *Server {
 	return master
 }
 
-// fitReplicas counts the replicas that Sentinel would promote.
-func (s *Sentinel) fitReplicas() (int, error) {
+// promotableReplicas counts the replicas that Sentinel would promote.
+func (s *Sentinel) promotableReplicas() (int, error) {
 	reply, err := s.Do("SENTINEL", "REPLICAS", s.MasterName)
 	if err != nil {
 		return 0, err
 	}
-	fit := 0
+	promotable := 0
 	for _, r := range asSlice(reply) {
 		fields, _ := r.(map[any]any)
 		if fields["flags"] == "slave" && fields["master-link-status"] == "ok" && fields["role-reported"] == "slave" {
-			fit++
+			promotable++
 		}
 	}
-	return fit, nil
+	return promotable, nil
 }
 
-// writeSentinelConfig writes the file that Sentinel insists on, and rewrites
-// as it runs, and returns the arguments that name it.
+// writeSentinelConfig writes the configuration file and returns the arguments
+// that name it. Sentinel does not start without a file that it can rewrite.
 func writeSentinelConfig(dir string, port int, name string, masterPort int) ([]string, error) {
 	path := filepath.Join(dir, "sentinel.conf")
 	lines := []string{

@@ -1,16 +1,16 @@
 // Package redistest starts real Redis servers for tests.
 //
-// Every server is a process of its own, taken from PATH, on a free loopback
-// port or a Unix socket, with its own temporary folder and without
-// persistence. It answers before the function that starts it returns. Only
-// processes started here are ever signalled, by their pid.
+// Every server is a process of its own: the binary from PATH, on a free loopback
+// port or a Unix socket, in a temporary folder, without persistence. A function
+// that starts a server returns when the server answers. Signals go only to
+// processes that were started here, by pid.
 //
-// Without the binary on PATH the test is skipped, or fails when the
-// environment has TETHER_STRICT=1.
+// Without the binary on PATH the test is skipped. With TETHER_STRICT=1 in the
+// environment it fails.
 //
-// [Open] is for TestMain, which has no [testing.TB]; everything else cleans up
-// with the test. Stopping, restarting and signalling one server belong to one
-// goroutine at a time; the rest is safe for concurrent use.
+// Servers are stopped at the end of their test. [Open] is for TestMain, which has
+// no [testing.TB]: its caller stops the server. One goroutine at a time may stop,
+// restart or signal a server; everything else is safe for concurrent use.
 package redistest
 
 import (
@@ -52,9 +52,9 @@ type Server struct {
 	proc    *process
 }
 
-// Start starts a server on a free port and stops it with the test. The
-// arguments are added to the command line: "--maxclients", "10". Passwords
-// and users are set afterwards with [Server.Do].
+// Start starts a server on a free port and stops it at the end of the test. The
+// arguments are added to the command line, for example "--maxclients", "10".
+// Passwords and users are set afterwards with [Server.Do].
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return start(t, tcpServer(args))
@@ -63,7 +63,7 @@ func Start(t testing.TB, args ...string) *Server {
 // StartUnix starts a server that listens on a Unix socket only.
 func StartUnix(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return start(t, plan{
+	return start(t, launchConfig{
 		binary: serverBinary,
 		unix:   true,
 		args: func(dir string, _ int) ([]string, error) {
@@ -106,7 +106,7 @@ func (s *Server) Options() *redis.Options {
 	return o
 }
 
-// Client returns a client that is closed with the test.
+// Client returns a client that is closed at the end of the test.
 func (s *Server) Client(t testing.TB) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(s.Options())
@@ -114,9 +114,9 @@ func (s *Server) Client(t testing.TB) *redis.Client {
 	return c
 }
 
-// Do runs one command as the default user, without a password, on a
-// connection that is closed again. It is not retried and ends after five
-// seconds at most, also when the server is stopped.
+// Do runs one command as the default user, without a password, on a connection of
+// its own. There are no retries. It ends after five seconds at most, also when the
+// server is frozen.
 func (s *Server) Do(args ...any) (any, error) {
 	o := s.Options()
 	o.MaxRetries = -1
@@ -128,7 +128,7 @@ func (s *Server) Do(args ...any) (any, error) {
 	return c.Do(ctx, args...).Result()
 }
 
-// MustDo is [Server.Do] that fails the test on an error.
+// MustDo is [Server.Do]. On an error it fails the test.
 func (s *Server) MustDo(t testing.TB, args ...any) any {
 	t.Helper()
 	v, err := s.Do(args...)
@@ -138,9 +138,9 @@ func (s *Server) MustDo(t testing.TB, args ...any) any {
 	return v
 }
 
-// Signal sends a signal to the process. After SIGKILL it returns when the
-// process is gone. A stopped server (SIGSTOP) needs no SIGCONT before
-// [Server.Stop]. The error is [os.ErrProcessDone] if there is no process.
+// Signal sends a signal to the process. With SIGKILL it returns when the process
+// has ended. After SIGSTOP no SIGCONT is needed before [Server.Stop]. The error is
+// [os.ErrProcessDone] if the process has ended before.
 func (s *Server) Signal(sig syscall.Signal) error {
 	return s.proc.signal(sig)
 }
@@ -152,28 +152,28 @@ func (s *Server) Stop() {
 }
 
 // Restart kills the process and starts it again at the same address, without
-// data. It returns when the new process answers. It is not for a server that
-// was stopped.
+// data. It returns when the new process answers. After [Server.Stop] it fails: the
+// folder is gone.
 func (s *Server) Restart() error {
 	s.proc.stop()
-	// What replication left there would be loaded.
+	// A replica has the dump of its master there, and Redis would load it.
 	if err := os.RemoveAll(filepath.Join(s.dir, "dump.rdb")); err != nil {
 		return err
 	}
 	return s.run()
 }
 
-// plan is how to start a process. The arguments depend on where it lives, and
-// are made anew for every port that is tried.
-type plan struct {
+// launchConfig says how to start a process. args is called for every port that is
+// tried.
+type launchConfig struct {
 	binary string
 	unix   bool
 	tls    *tls.Config
 	args   func(dir string, port int) ([]string, error)
 }
 
-func tcpServer(args []string) plan {
-	return plan{
+func tcpServer(args []string) launchConfig {
+	return launchConfig{
 		binary: serverBinary,
 		args: func(dir string, port int) ([]string, error) {
 			return append(serverArgs(dir), append([]string{"--port", strconv.Itoa(port)}, args...)...), nil
@@ -181,18 +181,18 @@ func tcpServer(args []string) plan {
 	}
 }
 
-// serverArgs are common to all servers. A replica would otherwise wait five
-// seconds for others that might want the same transfer.
+// serverArgs are common to all servers. By default a master delays a diskless
+// transfer by five seconds, so that other replicas can share it.
 func serverArgs(dir string) []string {
 	return []string{
 		"--bind", loopback, "--dir", dir, "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
 	}
 }
 
-func start(t testing.TB, p plan) *Server {
+func start(t testing.TB, cfg launchConfig) *Server {
 	t.Helper()
-	needBinary(t, p.binary)
-	s, err := launch(p, randomPort)
+	needBinary(t, cfg.binary)
+	s, err := launch(cfg, randomPort)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,33 +200,33 @@ func start(t testing.TB, p plan) *Server {
 	return s
 }
 
-// errPortTaken says that another program had the port first.
+// errPortTaken says that another program listens on the port.
 var errPortTaken = errors.New("the port is taken")
 
-// launch starts a process and waits until it answers. Between the choice of a
-// port and its use another program may take it, then the next is tried.
-func launch(p plan, port func() int) (*Server, error) {
+// launch starts a process and waits until it answers. Another program may take the
+// port between its choice and its use. Then launch tries the next one.
+func launch(cfg launchConfig, port func() int) (*Server, error) {
 	for attempt := 1; ; attempt++ {
-		s, err := launchOnce(p, port)
+		s, err := launchOnce(cfg, port)
 		if err == nil || attempt == portAttempts || !errors.Is(err, errPortTaken) {
 			return s, err
 		}
 	}
 }
 
-func launchOnce(p plan, port func() int) (*Server, error) {
-	dir, err := os.MkdirTemp(shortTemp(), "rt-")
+func launchOnce(cfg launchConfig, port func() int) (*Server, error) {
+	dir, err := os.MkdirTemp(shortTempDir(), "rt-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{network: "unix", Addr: socketPath(dir), tls: p.tls, dir: dir, proc: &process{}}
-	if !p.unix {
+	s := &Server{network: "unix", Addr: socketPath(dir), tls: cfg.tls, dir: dir, proc: &process{}}
+	if !cfg.unix {
 		s.network, s.Port = "tcp", port()
 		s.Addr = loopback + ":" + strconv.Itoa(s.Port)
 	}
-	args, err := p.args(dir, s.Port)
+	args, err := cfg.args(dir, s.Port)
 	if err == nil {
-		s.argv = append([]string{p.binary}, args...)
+		s.argv = append([]string{cfg.binary}, args...)
 		err = s.run()
 	}
 	if err != nil {
@@ -238,11 +238,12 @@ func launchOnce(p plan, port func() int) (*Server, error) {
 
 // run starts the process and waits until it answers.
 func (s *Server) run() error {
-	// The log says why a start failed, so it must not hold the last one's.
+	// The log says why a start failed. A message of an earlier start, such as
+	// "Address already in use", would be taken for one of this start.
 	if err := os.RemoveAll(filepath.Join(s.dir, logName)); err != nil {
 		return err
 	}
-	proc, err := spawn(s.dir, s.argv)
+	proc, err := startProcess(s.dir, s.argv)
 	if err != nil {
 		return err
 	}
@@ -255,8 +256,8 @@ func (s *Server) run() error {
 	return nil
 }
 
-// ready reports whether the process answers. A PING alone would not do: when
-// the port was taken by another server, it is that one that answers it.
+// ready reports whether the process answers. A PING alone does not show that: if
+// another server has the port, that server answers. So the pid is compared.
 func (s *Server) ready() (bool, error) {
 	if s.proc.exited() {
 		if strings.Contains(s.log(), "Address already in use") {
@@ -271,7 +272,7 @@ func (s *Server) ready() (bool, error) {
 	return err == nil && pid == strconv.Itoa(s.proc.pid), nil
 }
 
-// infoField returns one field of an INFO section, empty if it is not there.
+// infoField returns one field of an INFO section, or "" if it is missing.
 func (s *Server) infoField(section, field string) (string, error) {
 	v, err := s.Do("INFO", section)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// StartTLS starts a server that speaks TLS only, with a certificate for
-// 127.0.0.1 and localhost from an authority made for it, and returns the
-// configuration for clients, which is in the server's Options too.
+// StartTLS starts a server that accepts only TLS. Its certificate is for 127.0.0.1
+// and localhost, from an authority that is made for this server. The returned
+// configuration for clients is in the server's Options too.
 func StartTLS(t testing.TB, args ...string) (*Server, *tls.Config) {
 	t.Helper()
 	needBinary(t, serverBinary)
@@ -29,7 +29,7 @@ func StartTLS(t testing.TB, args ...string) (*Server, *tls.Config) {
 	}
 	client := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 	client.RootCAs.AddCert(certs.ca)
-	s := start(t, plan{
+	s := start(t, launchConfig{
 		binary: serverBinary,
 		tls:    client,
 		args: func(dir string, port int) ([]string, error) {

@@ -2,8 +2,8 @@ package stress
 
 import "syscall"
 
-// childAttr makes the kernel end a worker with the test binary, also one that
-// is stopped.
+// childAttr makes the kernel kill a worker when the test binary ends. A stopped
+// worker would otherwise stay for ever.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

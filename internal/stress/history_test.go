@@ -7,45 +7,45 @@ import (
 	"time"
 )
 
-// kind is what an entry of the history tells.
+// kind says what an entry of the history is about.
 type kind string
 
-// What workers tell.
+// Entries of workers.
 const (
-	started kind = "start" // a worker process is at work
-	begin   kind = "begin" // a hold was granted, and the work under it begins
-	end     kind = "end"   // the work is over, and the release comes next
-	lost    kind = "lost"  // the hold was lost at Then, as its worker was told
-	denied  kind = "held"  // a try met a holder
-	gaveUp  kind = "gave up"
-	failed  kind = "failed" // an acquire ended because of the server
-	trouble kind = "trouble"
-	stall   kind = "stall" // the process has not run since Then
-	left    kind = "left"  // a worker has ended, and left nothing behind
+	started     kind = "start"        // a worker process has started
+	begin       kind = "begin"        // a hold was granted
+	end         kind = "end"          // the release comes next
+	lost        kind = "lost"         // the hold was lost, according to its LostError at Then
+	denied      kind = "held"         // a try was refused
+	cancelled   kind = "cancelled"    // an acquire ended with its context
+	failed      kind = "failed"       // an acquire ended with an error that may pass
+	workerError kind = "worker error" // any other error
+	stall       kind = "stall"        // the process did not run since Then; of no process: the machine
+	finished    kind = "finished"     // a worker process ended in order
 )
 
-// What the store tells.
+// Entries of the store.
 const (
 	accepted kind = "accept"
 	refused  kind = "refuse"
 )
 
-// What the tormentor tells. Whatever has no moment of its own has an entry
-// before and one after it.
+// Entries of the fault injection. A fault that takes time has an entry before and
+// one after it: its effect begins somewhere between them.
 const (
-	stop     kind = "stop" // SIGSTOP comes next
-	cont     kind = "cont" // SIGCONT has been sent
-	kill     kind = "kill" // SIGKILL comes next
-	gone     kind = "gone"
-	cutting  kind = "cutting" // the connection with the holder id ID
-	cut      kind = "cut"     // it was ended, or not found when N is 0
-	down     kind = "down"    // SIGKILL for the server comes next
-	dead     kind = "dead"
-	up       kind = "up"
-	pausing  kind = "pausing" // a pause of N nanoseconds, for what Text says
-	paused   kind = "paused"  // it has begun
-	flushed  kind = "flush"
-	unlearnt kind = "script flush"
+	stopping       kind = "stopping"  // SIGSTOP comes next
+	continued      kind = "continued" // SIGCONT has been sent
+	killing        kind = "killing"   // SIGKILL comes next
+	killed         kind = "killed"
+	disconnecting  kind = "disconnecting"  // CLIENT KILL comes next, for the connection with the holder id ID
+	disconnected   kind = "disconnected"   // N is 0 if the connection was gone before
+	serverKilling  kind = "server killing" // SIGKILL for the server comes next
+	serverKilled   kind = "server killed"
+	serverStarted  kind = "server started"
+	pausing        kind = "pausing" // CLIENT PAUSE comes next, for N nanoseconds and the commands in Text
+	paused         kind = "paused"  // the pause has begun
+	dataFlushed    kind = "data flushed"
+	scriptsFlushed kind = "scripts flushed"
 )
 
 // The modes of holds.
@@ -56,16 +56,15 @@ const (
 
 // entry is one line of the history.
 type entry struct {
-	// At is when it was written, by the one clock of the machine.
+	// At is when the entry was written.
 	At   time.Duration
 	Kind kind
-	// Who is a worker process: "w3.2" is the second life of the third worker.
+	// Who is a worker process: "w3.2" is the second process of worker w3.
 	Who string `json:",omitempty"`
-	// Lock, Hold and Mode are of a hold; Hold numbers those of a process.
-	Lock string `json:",omitempty"`
-	Hold int    `json:",omitempty"`
-	Mode string `json:",omitempty"`
-	// Token and ID are the hold's.
+	// Lock, Mode, Token and ID are of a hold. Hold is its number in its process.
+	Lock  string `json:",omitempty"`
+	Hold  int    `json:",omitempty"`
+	Mode  string `json:",omitempty"`
 	Token int64  `json:",omitempty"`
 	ID    string `json:",omitempty"`
 	// Then is an earlier time: when the hold was asked for, when it was lost,
@@ -75,35 +74,36 @@ type entry struct {
 	Text string        `json:",omitempty"`
 }
 
-// clock returns the time that all processes of the machine agree on.
+// clock is the machine's clock. All processes read the same.
 func clock() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// journal is a file that several processes append to.
-type journal struct{ file *os.File }
+// historyFile is a file to which several processes append entries.
+type historyFile struct{ file *os.File }
 
-func openJournal(path string) (*journal, error) {
+func openHistory(path string) (*historyFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &journal{f}, nil
+	return &historyFile{f}, nil
 }
 
-// add appends an entry with the present time, in one write: so the order in
-// the file is that of the writes. A line begins with its newline. A SIGKILL may
-// tear a line in the middle, and then only that one is lost.
-func (j *journal) add(e entry) {
+// add appends an entry with the current time, in one write, so that lines of
+// several processes do not mix. The newline comes before the entry: if a SIGKILL
+// cuts a line off, the next line is still on its own.
+func (j *historyFile) add(e entry) {
 	e.At = clock()
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append([]byte{'\n'}, line...))
 	}
 	if err != nil {
-		panic(err) // without the history there is nothing to judge
+		panic(err) // a missing end entry, for example, would look like a violation
 	}
 }
 
-// readHistory returns the entries of a file, and how many lines are torn.
+// readHistory returns the entries of a file, and the number of lines that were cut
+// off.
 func readHistory(path string) (history []entry, torn int, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -10,38 +10,38 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// store is the resource that the locks guard. It remembers the highest token
-// that it has seen for each lock and refuses lower ones. It lives in the test's
-// own process, which nobody stops or kills.
+// store is the resource that the locks protect. For each lock it remembers the
+// highest token that it has seen, and refuses lower ones. It is in the process of
+// the test, which is never stopped or killed.
 type store struct {
 	listener net.Listener
-	journal  *journal
+	history  *historyFile
 	serving  sync.WaitGroup
 
 	mu      sync.Mutex
 	highest map[string]int64
 }
 
-// write is what a holder asks the store for.
+// write is a holder's request to the store.
 type write struct {
 	Who, Lock string
 	Hold      int
 	Token     int64
 }
 
-func startStore(t *testing.T, j *journal) *store {
+func startStore(t *testing.T, j *historyFile) *store {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &store{listener: l, journal: j, highest: map[string]int64{}}
+	s := &store{listener: l, history: j, highest: map[string]int64{}}
 	s.serving.Go(s.accept)
 	return s
 }
 
 func (s *store) addr() string { return s.listener.Addr().String() }
 
-// close waits for the last worker to hang up.
+// close waits until the last worker has closed its connection.
 func (s *store) close() {
-	_ = s.listener.Close() // it has done its work
+	_ = s.listener.Close() // an error changes nothing here
 	s.serving.Wait()
 }
 
@@ -58,8 +58,8 @@ func (s *store) accept() {
 	}
 }
 
-// serve answers the writes of one connection until it ends, which a SIGKILL
-// does at any point.
+// serve answers the writes of one connection until it ends. A SIGKILL of the
+// worker may end it in the middle of a write.
 func (s *store) serve(conn io.ReadWriter) {
 	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
 	for {
@@ -70,8 +70,8 @@ func (s *store) serve(conn io.ReadWriter) {
 	}
 }
 
-// put says whether a write is accepted. The history has the entries in the
-// order of the decisions.
+// put reports whether a write is accepted. The mutex keeps the entries of the
+// history in the order of the decisions.
 func (s *store) put(w write) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *store) put(w write) bool {
 	} else {
 		s.highest[w.Lock] = w.Token
 	}
-	s.journal.add(e)
+	s.history.add(e)
 	return e.Kind == accepted
 }
 
@@ -100,7 +100,7 @@ func dialStore(addr string) (*storeClient, error) {
 	return &storeClient{conn, json.NewDecoder(conn), json.NewEncoder(conn)}, nil
 }
 
-// put returns whether the store has accepted a write.
+// put reports whether the store accepted a write.
 func (c *storeClient) put(w write) (ok bool, err error) {
 	if err := c.out.Encode(w); err != nil {
 		return false, err

@@ -1,14 +1,16 @@
-// Package stress lets processes take locks while everything around them goes
-// wrong, and judges what has come of it.
+// Package stress runs locks under fault injection and checks the history.
 //
-// Eight worker processes work on several locks of one redis-server, as writers
-// with fencing tokens and as readers. They are stopped and continued, killed
-// and started again; their connections are ended, and the server pauses,
-// forgets its scripts and its data, and is killed and started again. Each grant
-// and its end are written to one file, and every write under a lock goes to a
-// store that checks the token. What must hold of the file is said at [judge].
+// Eight worker processes acquire several locks of one redis-server, as writers
+// with fencing tokens and as readers. Processes are stopped and continued, killed
+// and started again. Connections are ended. The server is paused, its scripts and
+// its data are flushed, and it is killed and started again.
 //
-// TETHER_STRESS sets for how long, for example TETHER_STRESS=3m.
+// Every grant and its end, every fault and every decision of the store are
+// entries of one file, the history. The store is the resource that the locks
+// protect: it refuses a write with a lower token than it has seen. [checker] says
+// what must hold of a history.
+//
+// TETHER_STRESS sets how long the test runs, for example TETHER_STRESS=3m.
 package stress
 
 import (
@@ -31,29 +33,29 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(workerEnv) != "" {
-		work()
+		runWorker()
 	}
 	goleak.VerifyTestMain(m)
 }
 
 const (
-	workers = 8
-	// plain is how long the stress takes if nothing else is said.
-	plain = 4 * time.Second
-	// unavailable and health are options of the locks: short, so that much
-	// happens.
+	workerCount = 8
+	// defaultDuration is how long the test runs without TETHER_STRESS.
+	defaultDuration = 4 * time.Second
+	// unavailable and health are options of the locks. They are short, so that
+	// there are many reaps and failed health checks in little time.
 	unavailable = 400 * time.Millisecond
 	health      = time.Second
-	// tell is how long a holder may need to learn of its loss, on a machine
-	// that has other things to do.
-	tell = 500 * time.Millisecond
+	// noticeTime is the longest time in which a holder must be told of its loss. It
+	// is long enough for a busy machine.
+	noticeTime = 500 * time.Millisecond
 )
 
-// budget is how long the stress takes.
-func budget(t *testing.T) time.Duration {
+// stressDuration is how long the test runs.
+func stressDuration(t *testing.T) time.Duration {
 	text := os.Getenv("TETHER_STRESS")
 	if text == "" {
-		return plain
+		return defaultDuration
 	}
 	d, err := time.ParseDuration(text)
 	require.NoError(t, err)
@@ -61,83 +63,84 @@ func budget(t *testing.T) time.Duration {
 }
 
 func TestStress(t *testing.T) {
-	s := play(t, budget(t), orders{}, true)
+	s := runStress(t, stressDuration(t), config{}, true)
 	require.Empty(t, s.violations)
-	require.NotZero(t, s.tally.writers)
-	require.NotZero(t, s.tally.readers)
+	require.NotZero(t, s.stats.writers)
+	require.NotZero(t, s.stats.readers)
 }
 
-// A judge who finds nothing has to find something where there is something:
-// here some holds begin without the lock.
-func TestCheatsAreFound(t *testing.T) {
-	s := play(t, time.Second, orders{Cheat: true}, false)
+// A checker that never finds anything would pass every history. Here some workers
+// write down holds that they do not have, and violations must be found.
+func TestHoldsWithoutTheLockAreFound(t *testing.T) {
+	s := runStress(t, time.Second, config{SkipLock: true}, false)
 	require.NotEmpty(t, s.violations)
 }
 
-// play lets workers work, for a duration, and judges them.
-func play(t *testing.T, d time.Duration, o orders, torment bool) *judge {
+// runStress runs the workers for a duration, and returns the checker of their
+// history.
+func runStress(t *testing.T, d time.Duration, o config, withFaults bool) *checker {
 	server := redistest.Start(t)
 	path := filepath.Join(t.ArtifactDir(), "history")
-	j, err := openJournal(path)
+	j, err := openHistory(path)
 	require.NoError(t, err)
 	store := startStore(t, j)
-	o.Redis, o.Store, o.Journal = server.Addr, store.addr(), path
+	o.Redis, o.Store, o.History = server.Addr, store.addr(), path
 	o.Writers, o.Readers = []string{"a", "b", "mixed", "a-lock-b"}, []string{"mixed", "a-lock-b"}
 	o.Unavailable, o.Health = unavailable, health
 
-	crew := muster(t, o, j)
-	over := make(chan struct{})
-	faults := beset(server, j, crew, o, torment, over)
+	processes := startWorkers(t, o, j)
+	done := make(chan struct{})
+	faults := startFaults(server, j, processes, o, withFaults, done)
 	<-time.After(d)
-	close(over)
+	close(done)
 	require.NoError(t, faults())
 
-	for _, c := range crew {
+	for _, c := range processes {
 		require.NoError(t, c.input.Close())
 	}
-	for _, c := range crew {
-		c.await(t, 2*final)
+	for _, c := range processes {
+		c.await(t, 2*finalTimeout)
 	}
 	store.close()
-	leavesNothing(t, server)
+	checkServerIsClean(t, server)
 	require.NoError(t, j.file.Close())
-	return verdict(t, path)
+	return checkHistory(t, path)
 }
 
-// muster starts the workers.
-func muster(t *testing.T, o orders, j *journal) []*crewman {
-	var crew []*crewman
-	for i := range workers {
-		c := &crewman{orders: o, name: fmt.Sprintf("w%d", i), journal: j}
+// startWorkers starts the worker processes.
+func startWorkers(t *testing.T, o config, j *historyFile) []*workerProcess {
+	var processes []*workerProcess
+	for i := range workerCount {
+		c := &workerProcess{config: o, name: fmt.Sprintf("w%d", i), history: j}
 		require.NoError(t, c.launch())
 		t.Cleanup(func() { _ = c.cmd.Process.Kill() }) // it has ended unless the test failed
-		crew = append(crew, c)
+		processes = append(processes, c)
 	}
-	return crew
+	return processes
 }
 
-// beset starts everything that goes wrong, until the end. The function that it
-// returns waits until all is quiet again.
-func beset(server *redistest.Server, j *journal, crew []*crewman, o orders, torment bool, over <-chan struct{}) func() error {
+// startFaults starts the fault injection, which goes on until done is closed. The
+// function that it returns waits until the last fault is over.
+func startFaults(server *redistest.Server, j *historyFile, processes []*workerProcess, o config, withFaults bool, done <-chan struct{}) func() error {
 	ctx, cancel := context.WithCancel(context.Background())
-	var all, beating sync.WaitGroup
-	errs := make(chan error, len(crew)+1)
-	beating.Go(func() { watchStalls(ctx, j, "") })
-	// A command waits for the end of a pause, and behind a restart it finds its
-	// connection dead.
+	var all, watching sync.WaitGroup
+	errs := make(chan error, len(processes)+1)
+	watching.Go(func() { watchStalls(ctx, j, "") })
+	// A pause holds up commands of this client too, and after a restart its
+	// connection is broken.
 	admin := server.Options()
 	admin.ReadTimeout, admin.MaxRetries = time.Minute, 3
-	r := &tormentor{server: server, admin: redis.NewClient(admin), journal: j, orders: o, over: over}
-	if torment {
+	r := &serverFaults{server: server, admin: redis.NewClient(admin), history: j, config: o, done: done}
+	if withFaults {
 		all.Go(func() { errs <- r.run() })
-		for _, c := range crew {
-			all.Go(func() { errs <- c.haunt(o.Unavailable, over) })
+		for _, c := range processes {
+			all.Go(func() { errs <- c.injectFaults(o.Unavailable, done) })
 		}
 	}
 	return func() error {
 		all.Wait()
 		cancel()
-		beating.Wait()
+		watching.Wait()
 		close(errs)
 		_, err := r.do("CLIENT", "UNPAUSE")
 		for e := range errs {
@@ -147,21 +150,24 @@ func beset(server *redistest.Server, j *journal, crew []*crewman, o orders, torm
 	}
 }
 
-// leavesNothing checks that the workers have left nothing at the server.
-func leavesNothing(t *testing.T, server *redistest.Server) {
+// checkServerIsClean checks that no subscription and no connection of the workers
+// is left.
+func checkServerIsClean(t *testing.T, server *redistest.Server) {
 	require.Empty(t, server.MustDo(t, "PUBSUB", "CHANNELS"))
 	require.Eventually(t, func() bool {
 		text, err := server.Do("CLIENT", "LIST")
 		return err == nil && strings.Count(text.(string), "\n") == 1
-	}, 5*time.Second, 10*time.Millisecond, "only the one that asks is connected")
+	}, 5*time.Second, 10*time.Millisecond, "only this connection is left")
 }
 
-func verdict(t *testing.T, path string) *judge {
+// checkHistory checks the history and logs its statistics. Every SIGKILL may cut
+// off one line.
+func checkHistory(t *testing.T, path string) *checker {
 	history, torn, err := readHistory(path)
 	require.NoError(t, err)
-	s := &judge{unavailable: unavailable, health: health, tell: tell}
-	s.judge(history)
-	t.Logf("\n%v\n%d violations", s.tally, len(s.violations))
-	require.LessOrEqual(t, torn, s.tally.kills, "torn lines")
-	return s
+	c := &checker{unavailable: unavailable, health: health, noticeTime: noticeTime}
+	c.check(history)
+	t.Logf("\n%v\n%d violations", c.stats, len(c.violations))
+	require.LessOrEqual(t, torn, c.stats.kills, "torn lines")
+	return c
 }

@@ -21,58 +21,58 @@ import (
 // workerEnv makes the test binary a worker process.
 const workerEnv = "TETHER_STRESS_WORKER"
 
-// orders are what a worker is told at its start.
-type orders struct {
-	Who, Redis, Store, Journal string
-	// Writers and Readers are the locks to take; Readers are shared.
+// config is the configuration of a worker process, as JSON in its environment.
+type config struct {
+	Who, Redis, Store, History string
+	// Writers and Readers are names of locks, to be acquired exclusive and shared.
 	Writers, Readers []string
 	// Unavailable and Health are options of the locks.
 	Unavailable, Health time.Duration
-	// Cheat begins some holds without the lock.
-	Cheat bool
+	// SkipLock makes some holds begin without the lock.
+	SkipLock bool
 }
 
 const (
-	// beat is how often a process looks whether it runs, and stalledAfter how
-	// late a look may be.
-	beat         = 10 * time.Millisecond
-	stalledAfter = 60 * time.Millisecond
-	// patient is how long most waits may take, and final the last one, when
-	// nothing disturbs any more.
-	patient = 5 * time.Second
-	final   = 30 * time.Second
+	// A process has a timer of stallCheckInterval. If the timer is later than
+	// stalledAfter, the process did not run.
+	stallCheckInterval = 10 * time.Millisecond
+	stalledAfter       = 60 * time.Millisecond
+	// waitTimeout is for acquires during the faults, finalTimeout for the last one
+	// of each lock, after the faults.
+	waitTimeout  = 5 * time.Second
+	finalTimeout = 30 * time.Second
 )
 
-// work is the life of a worker process: it takes locks until its input ends,
-// takes each once more, and leaves.
-func work() {
-	var o orders
+// runWorker is the main function of a worker process. It acquires locks until its
+// input is closed, and then each lock once more, which must succeed.
+func runWorker() {
+	var o config
 	if err := json.Unmarshal([]byte(os.Getenv(workerEnv)), &o); err != nil {
 		panic(err)
 	}
-	j, err := openJournal(o.Journal)
+	j, err := openHistory(o.History)
 	if err != nil {
 		panic(err)
 	}
-	w := &worker{orders: o, journal: j, rdb: redis.NewClient(&redis.Options{Addr: o.Redis})}
+	w := &worker{config: o, history: j, rdb: redis.NewClient(&redis.Options{Addr: o.Redis})}
 	w.client = tether.New(w.rdb)
 	w.add(entry{Kind: started})
 	ctx, cancel := context.WithCancel(context.Background())
-	beating := sync.WaitGroup{}
-	beating.Go(func() { watchStalls(ctx, j, o.Who) })
+	watching := sync.WaitGroup{}
+	watching.Go(func() { watchStalls(ctx, j, o.Who) })
 	w.run()
 	w.check(w.client.Close())
 	w.check(w.rdb.Close())
 	cancel()
-	beating.Wait()
+	watching.Wait()
 	w.check(goleak.Find())
-	w.add(entry{Kind: left})
+	w.add(entry{Kind: finished})
 	os.Exit(0)
 }
 
 type worker struct {
-	orders
-	journal *journal
+	config
+	history *historyFile
 	rdb     *redis.Client
 	client  *tether.Client
 	holds   atomic.Int64
@@ -80,18 +80,18 @@ type worker struct {
 
 func (w *worker) add(e entry) {
 	e.Who = w.Who
-	w.journal.add(e)
+	w.history.add(e)
 }
 
 func (w *worker) check(err error) {
 	if err != nil {
-		w.add(entry{Kind: trouble, Text: err.Error()})
+		w.add(entry{Kind: workerError, Text: err.Error()})
 	}
 }
 
-// watchStalls notes when the process has not run.
-func watchStalls(ctx context.Context, j *journal, who string) {
-	tick := time.NewTicker(beat)
+// watchStalls adds an entry whenever the process did not run.
+func watchStalls(ctx context.Context, j *historyFile, who string) {
+	tick := time.NewTicker(stallCheckInterval)
 	defer tick.Stop()
 	for then := clock(); ; {
 		select {
@@ -107,26 +107,26 @@ func watchStalls(ctx context.Context, j *journal, who string) {
 	}
 }
 
-// run works until the input ends.
+// run acquires locks until the input is closed.
 func (w *worker) run() {
-	over := make(chan struct{})
-	var hands, input sync.WaitGroup
+	done := make(chan struct{})
+	var running, input sync.WaitGroup
 	input.Go(func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it is the end
-		close(over)
+		_, _ = io.Copy(io.Discard, os.Stdin) // an error ends the input as well
+		close(done)
 	})
 	for _, name := range w.Writers {
-		hands.Go(func() { w.take(name, writer, over) })
+		running.Go(func() { w.runLock(name, writer, done) })
 	}
 	for _, name := range w.Readers {
-		hands.Go(func() { w.take(name, reader, over) })
+		running.Go(func() { w.runLock(name, reader, done) })
 	}
-	hands.Wait()
+	running.Wait()
 	input.Wait()
 }
 
-// hand is one goroutine's work on one lock.
-type hand struct {
+// lockWorker is a goroutine that acquires one lock.
+type lockWorker struct {
 	*worker
 	name, mode string
 	options    []tether.LockOption
@@ -134,15 +134,15 @@ type hand struct {
 	store      *storeClient
 }
 
-// take takes one lock again and again.
-func (w *worker) take(name, mode string, over <-chan struct{}) {
+// runLock acquires one lock again and again.
+func (w *worker) runLock(name, mode string, done <-chan struct{}) {
 	store, err := dialStore(w.Store)
 	if err != nil {
 		w.check(err)
 		return
 	}
 	defer store.close()
-	h := &hand{worker: w, name: name, mode: mode, store: store, options: []tether.LockOption{
+	h := &lockWorker{worker: w, name: name, mode: mode, store: store, options: []tether.LockOption{
 		tether.WithUnavailableTimeout(w.Unavailable), tether.WithHealthCheck(w.Health), tether.WithLabel(w.Who),
 	}}
 	if mode == reader {
@@ -154,63 +154,64 @@ func (w *worker) take(name, mode string, over <-chan struct{}) {
 	defer func() { w.check(h.lock.Close()) }()
 	for {
 		select {
-		case <-over:
-			if !h.turn(h.lock.Acquire, final) {
-				w.check(fmt.Errorf("no %s of %s, though all is quiet", mode, name))
+		case <-done:
+			if !h.acquireOnce(h.lock.Acquire, finalTimeout) {
+				w.check(fmt.Errorf("no %s of %s, although the faults are over", mode, name))
 			}
 			return
 		case <-time.After(rand.N(3 * time.Millisecond)):
-			h.turn(h.way())
+			h.acquireOnce(h.randomAcquire())
 		}
 	}
 }
 
 type acquire func(context.Context) (*tether.Hold, error)
 
-// way is how a lock is asked for, and for how long.
-func (h *hand) way() (acquire, time.Duration) {
+// randomAcquire picks a way to acquire the lock, and a time-out.
+func (h *lockWorker) randomAcquire() (acquire, time.Duration) {
 	once := func(ctx context.Context) (*tether.Hold, error) { return h.client.Acquire(ctx, h.name, h.options...) }
 	async := func(ctx context.Context) (*tether.Hold, error) {
 		r := <-h.lock.AcquireAsync(ctx)
 		return r.Hold, r.Err
 	}
 	switch n := rand.IntN(20); {
-	case h.Cheat && n < 7:
+	case h.SkipLock && n < 7:
 		return nil, 0
 	case n < 2:
-		return h.lock.TryAcquire, patient
+		return h.lock.TryAcquire, waitTimeout
 	case n < 4:
-		return once, patient
+		return once, waitTimeout
 	case n < 5:
 		return async, rand.N(20 * time.Millisecond)
 	case n < 7:
 		return h.lock.Acquire, rand.N(20 * time.Millisecond)
 	default:
-		return h.lock.Acquire, patient
+		return h.lock.Acquire, waitTimeout
 	}
 }
 
-// turn asks for the lock once, and works under it if it gets it.
-func (h *hand) turn(ask acquire, within time.Duration) bool {
+// acquireOnce acquires the lock and works under it. It returns false if it does
+// not get the lock.
+func (h *lockWorker) acquireOnce(ask acquire, within time.Duration) bool {
 	asked := clock()
 	if ask == nil {
-		h.work(nil, entry{Token: int64(asked / time.Microsecond)})
+		h.workUnderLock(nil, entry{Token: int64(asked / time.Microsecond)})
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	hold, err := ask(ctx)
 	if err != nil {
-		h.refused(err)
+		h.addFailure(err)
 		return false
 	}
-	h.work(hold, entry{Token: hold.Token(), ID: hold.ID(), Then: asked})
+	h.workUnderLock(hold, entry{Token: hold.Token(), ID: hold.ID(), Then: asked})
 	return true
 }
 
-// refused notes an acquire that got nothing. Whatever trying again would not
-// mend is trouble.
-func (h *hand) refused(err error) {
+// addFailure adds the entry of an acquire that failed. An error that will not pass
+// by itself, such as a missing permission, is a workerError: no fault causes it.
+func (h *lockWorker) addFailure(err error) {
 	_, wrong := errors.AsType[*tether.ConfigError](err)
 	_, unsupported := errors.AsType[*tether.UnsupportedError](err)
 	_, permission := errors.AsType[*tether.PermissionError](err)
@@ -218,7 +219,7 @@ func (h *hand) refused(err error) {
 	case wrong, unsupported, permission, errors.Is(err, tether.ErrClosed):
 		h.check(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		h.add(entry{Kind: gaveUp, Lock: h.name, Mode: h.mode})
+		h.add(entry{Kind: cancelled, Lock: h.name, Mode: h.mode})
 	case errors.Is(err, tether.ErrHeld):
 		h.add(entry{Kind: denied, Lock: h.name, Mode: h.mode})
 	default:
@@ -226,17 +227,17 @@ func (h *hand) refused(err error) {
 	}
 }
 
-// work is what is done under a hold, nil for a cheat's. The end is noted before
-// the release, so that whatever comes behind the release in the history comes
-// behind the end.
-func (h *hand) work(hold *tether.Hold, e entry) {
+// workUnderLock writes to the store under a hold, which is nil with SkipLock. The
+// end entry comes before the release. Otherwise the next holder's begin entry
+// could come first, and look like an overlap.
+func (h *lockWorker) workUnderLock(hold *tether.Hold, e entry) {
 	e.Kind, e.Lock, e.Mode, e.Hold = begin, h.name, h.mode, int(h.holds.Add(1))
 	h.add(e)
-	var over <-chan struct{}
+	var done <-chan struct{}
 	if hold != nil {
-		over = hold.Lost()
+		done = hold.Lost()
 	}
-	h.use(over, e)
+	h.writeToStore(done, e)
 	if hold == nil {
 		h.add(entry{Kind: end, Hold: e.Hold})
 		return
@@ -244,18 +245,18 @@ func (h *hand) work(hold *tether.Hold, e entry) {
 	loss, isLost := errors.AsType[*tether.LostError](hold.Err())
 	if !isLost {
 		h.add(entry{Kind: end, Hold: e.Hold})
-		ctx, cancel := context.WithTimeout(context.Background(), patient)
+		ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 		defer cancel()
-		loss, isLost = errors.AsType[*tether.LostError](hold.Release(ctx)) // the history shows what else is wrong
+		loss, isLost = errors.AsType[*tether.LostError](hold.Release(ctx)) // the checker finds other errors in the history
 	}
 	if isLost {
 		h.add(entry{Kind: lost, Hold: e.Hold, Then: time.Duration(loss.At.UnixNano()), Text: loss.Error()})
 	}
 }
 
-// use writes to the store and takes its time, until the hold is lost. Some
-// work is long, so that it is met by whatever happens.
-func (h *hand) use(over <-chan struct{}, e entry) {
+// writeToStore writes to the store and waits, until the hold is lost. One in fifty
+// takes long, so that faults happen during the hold.
+func (h *lockWorker) writeToStore(done <-chan struct{}, e entry) {
 	rounds, pause := 1+rand.IntN(2), time.Millisecond
 	if rand.IntN(50) == 0 {
 		rounds, pause = 10, 30*time.Millisecond
@@ -269,7 +270,7 @@ func (h *hand) use(over <-chan struct{}, e entry) {
 			}
 		}
 		select {
-		case <-over:
+		case <-done:
 			return
 		case <-time.After(rand.N(pause)):
 		}

@@ -1,7 +1,7 @@
-"""One process that takes redis-py's Lock, by orders on standard input.
+"""A process with a Lock of redis-py, for the tests in Go.
 
-Each order is a line of words; each answer is a line: a value, or the name of an
-error.
+A command is a line of words on standard input. Its answer is a line on standard
+output: a value, or the name of an error.
 """
 
 import sys
@@ -16,41 +16,41 @@ renewing = None
 
 
 def renew(interval):
-    """Renews like a program that must not lose the lock in the middle."""
+    """Renews the lock until it is released."""
     while not stop.wait(interval):
         lock.reacquire()
 
 
-def obey(order, *words):
+def run(command, *words):
     global renewing
-    if order == 'acquire':
+    if command == 'acquire':
         return lock.acquire(blocking=float(words[0]) > 0, blocking_timeout=float(words[0]) or None)
-    if order == 'renew':
+    if command == 'renew':
         renewing = threading.Thread(target=renew, args=(float(words[0]),), daemon=True)
         renewing.start()
         return True
-    if order == 'release':
+    if command == 'release':
         stop.set()
         if renewing:
             renewing.join()
         lock.release()
         return True
-    if order == 'pretend':  # somebody else's token is no secret
+    if command == 'set_token':  # of another holder
         lock.local.token = words[0].encode()
         return True
-    if order == 'reacquire':
+    if command == 'reacquire':
         return lock.reacquire()
-    if order == 'extend':
+    if command == 'extend':
         return lock.extend(float(words[0]))
-    if order == 'owned':
+    if command == 'owned':
         return lock.owned()
-    if order == 'locked':
+    if command == 'locked':
         return lock.locked()
-    raise ValueError(order)
+    raise ValueError(command)
 
 
 for line in sys.stdin:
     try:
-        print(obey(*line.split()), flush=True)
+        print(run(*line.split()), flush=True)
     except Exception as error:
         print(type(error).__name__, flush=True)

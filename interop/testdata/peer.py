@@ -1,8 +1,9 @@
-"""One process that takes portalocker's locks as it is told.
+"""A process with a lock of portalocker, for the tests in Go.
 
-Requests and answers are lines of JSON on standard input and output. Every
-answer bears the number of its request; lines without one are events. It works
-with any portalocker from 3.2 on: what a version does not know is not passed on.
+Requests and responses are lines of JSON on standard input and output. A response
+has the number of its request. A line without a number is an event. The program
+works with portalocker 3.2 and newer: arguments that a version does not have are
+left out.
 """
 
 import inspect
@@ -21,43 +22,43 @@ import redis
 KNOWN = inspect.signature(portalocker.RedisLock.__init__).parameters
 HOSTS = {}
 
-writing = threading.Lock()
+output_lock = threading.Lock()
 
 
-def say(**line):
-    with writing:
+def write(**line):
+    with output_lock:
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
 
 
 def crashed(args):
-    say(event="crashed", text=f"{args.exc_type.__name__}: {args.exc_value}")
+    write(event="crashed", text=f"{args.exc_type.__name__}: {args.exc_value}")
 
 
-def make(order, shared, kind=portalocker.RedisLock):
-    """Returns a lock with what this version knows of the order."""
+def make_lock(request, shared, kind=portalocker.RedisLock):
+    """Returns a lock, with those arguments of the request that this version has."""
     kwargs = {"host": HOSTS["host"], "port": HOSTS["port"]}
     wanted = {
-        "unavailable_timeout": order.get("unavailable"),
-        "check_interval": order.get("check_interval"),
-        "thread_sleep_time": order.get("thread_sleep"),
-        "self_check_interval": order.get("self_check"),
-        "fencing": order.get("fenced"),
-        "on_lost": lambda lock: say(event="lost", id=lock.holder_id),
+        "unavailable_timeout": request.get("unavailable"),
+        "check_interval": request.get("check_interval"),
+        "thread_sleep_time": request.get("thread_sleep"),
+        "self_check_interval": request.get("self_check"),
+        "fencing": request.get("fenced"),
+        "on_lost": lambda lock: write(event="lost", id=lock.holder_id),
         "interrupt_on_lost": False,
     }
     if shared:
         wanted["flags"] = portalocker.LockFlags.SHARED
     known = {k: v for k, v in wanted.items() if k in KNOWN and v is not None}
-    if order.get("lend_connection"):
+    if request.get("lend_connection"):
         known["connection"] = redis.Redis(
             **kwargs, health_check_interval=10, decode_responses=True
         )
     else:
         known["redis_kwargs"] = kwargs
-    lock = kind(order["channel"], **known)
-    if order.get("id"):
-        lock.holder_id = order["id"]
+    lock = kind(request["channel"], **known)
+    if request.get("id"):
+        lock.holder_id = request["id"]
     return lock
 
 
@@ -73,29 +74,29 @@ class Peer:
     def __init__(self):
         self.lock = None
 
-    def connect(self, order):
-        HOSTS.update(host=order["host"], port=order["port"])
+    def connect(self, request):
+        HOSTS.update(host=request["host"], port=request["port"])
         return {"outcome": "done", "version": portalocker.__version__}
 
-    def open(self, order):
-        self.lock = make(order, order.get("shared"))
+    def open(self, request):
+        self.lock = make_lock(request, request.get("shared"))
         return {"outcome": "done", "id": getattr(self.lock, "holder_id", "")}
 
-    def acquire(self, order):
+    def acquire(self, request):
         try:
             self.lock.acquire(
-                timeout=order["timeout"], fail_when_locked=order.get("try", False)
+                timeout=request["timeout"], fail_when_locked=request.get("try", False)
             )
         except portalocker.AlreadyLocked as error:
             return {"outcome": "refused", "text": repr(error)}
         return hold(self.lock)
 
-    def release(self, order):
+    def release(self, request):
         self.lock.release()
         return {"outcome": "done"}
 
-    def probe(self, order):
-        members = [
+    def probe(self, request):
+        participants = [
             {
                 "id": h.holder_id,
                 "mode": h.mode.value,
@@ -104,56 +105,56 @@ class Peer:
             }
             for h in self.lock.probe()
         ]
-        return {"outcome": "done", "members": members}
+        return {"outcome": "done", "participants": participants}
 
-    def state(self, order):
+    def state(self, request):
         alive = bool(self.lock.thread and self.lock.thread.is_alive())
         return {"outcome": "done", "lost": getattr(self.lock, "lost", not alive)}
 
-    def contend(self, order):
-        return Contender(order).run()
+    def contend(self, request):
+        return Contender(request).run()
 
 
 def now():
-    """The clock of the journal: the machine's, which all processes share."""
+    """The clock of the history, which all processes of the machine share."""
     if sys.platform == "linux":
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     return time.time_ns()
 
 
-class Looking(portalocker.RedisLock):
-    """Remembers when it counted the subscribers last, which every grant does."""
+class CountingLock(portalocker.RedisLock):
+    """Remembers when it last counted the subscribers. Every grant counts them."""
 
-    looked = (0, 0)
+    counted = (0, 0)
 
     def _get_subscriber_count(self, connection):
         begin = now()
         count = super()._get_subscriber_count(connection)
-        self.looked = (begin, now())
+        self.counted = (begin, now())
         return count
 
 
 class Contender:
-    """Takes one lock again and again, and writes a journal of it."""
+    """Acquires one lock again and again, and appends entries to the history."""
 
-    def __init__(self, order):
-        self.order = order
-        self.who = order["who"]
+    def __init__(self, request):
+        self.request = request
+        self.who = request["who"]
         self.grants = 0
-        self.journal = os.open(order["journal"], os.O_WRONLY | os.O_APPEND)
-        logging.getLogger("portalocker").addHandler(Reaps(self))
+        self.history = os.open(request["history"], os.O_WRONLY | os.O_APPEND)
+        logging.getLogger("portalocker").addHandler(ReapRecorder(self))
 
-    def note(self, at, *words):
+    def add_entry(self, at, *words):
         line = " ".join([str(at), self.who, *words]) + "\n"
-        os.write(self.journal, line.encode())
+        os.write(self.history, line.encode())
 
     def run(self):
-        writer = make(self.order, False, Looking)
-        reader = make(self.order, True, Looking)
-        writer.on_lost = reader.on_lost = lambda lock: self.note(now(), "lost")
-        end = time.monotonic() + self.order["seconds"]
+        writer = make_lock(self.request, False, CountingLock)
+        reader = make_lock(self.request, True, CountingLock)
+        writer.on_lost = reader.on_lost = lambda lock: self.add_entry(now(), "lost")
+        end = time.monotonic() + self.request["seconds"]
         while time.monotonic() < end or not self.grants:
-            if random.random() < self.order["readers"]:
+            if random.random() < self.request["readers"]:
                 self.turn(reader, "s")
             else:
                 self.turn(writer, "x")
@@ -161,20 +162,20 @@ class Contender:
 
     def turn(self, lock, mode):
         try:
-            lock.acquire(timeout=self.order["timeout"])
+            lock.acquire(timeout=self.request["timeout"])
         except portalocker.AlreadyLocked:
             return
         self.grants += 1
-        since, at = lock.looked
-        self.note(at, "granted", mode, lock.holder_id, str(since))
-        time.sleep(random.random() * self.order["hold"])
-        self.note(now(), "leaving")
+        since, at = lock.counted
+        self.add_entry(at, "granted", mode, lock.holder_id, str(since))
+        time.sleep(random.random() * self.request["hold"])
+        self.add_entry(now(), "leaving")
         lock.release()
-        time.sleep(random.random() * self.order["pause"])
+        time.sleep(random.random() * self.request["pause"])
 
 
-class Reaps(logging.Handler):
-    """Writes down whose connection portalocker is about to end."""
+class ReapRecorder(logging.Handler):
+    """Adds an entry when portalocker is about to end a connection."""
 
     def __init__(self, contender):
         super().__init__(logging.WARNING)
@@ -183,7 +184,7 @@ class Reaps(logging.Handler):
     def emit(self, record):
         found = re.search(r"Killing .*-lock-([0-9a-f]{32})'", record.getMessage())
         if found:
-            self.contender.note(now(), "reaping", found.group(1))
+            self.contender.add_entry(now(), "reaping", found.group(1))
 
 
 def main():
@@ -194,15 +195,15 @@ def main():
             line = sys.stdin.readline()
             if not line:
                 break
-            order = json.loads(line)
+            request = json.loads(line)
             try:
-                answer = getattr(peer, order["do"])(order)
+                response = getattr(peer, request["do"])(request)
             except Exception as error:
-                answer = {"outcome": "error", "text": repr(error)}
-            say(call=order["call"], **answer)
+                response = {"outcome": "error", "text": repr(error)}
+            write(call=request["call"], **response)
         except KeyboardInterrupt:
-            say(event="crashed", text="interrupted")
-    # Threads of old versions would keep the process alive.
+            write(event="crashed", text="interrupted")
+    # Old versions have threads that are not daemons and would go on.
     os._exit(0)
 
 

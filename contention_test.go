@@ -26,7 +26,7 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// Locks among many others, and among others that misbehave.
+// Many contenders, and participants that are frozen, silent, foreign or legacy.
 
 func TestAThousandCancelledWaitsLeaveNothing(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
@@ -35,11 +35,11 @@ func TestAThousandCancelledWaitsLeaveNothing(t *testing.T) {
 		connections, goroutines := len(s.clientList(t)), runtime.NumGoroutine()
 
 		rdb := redis.NewClient(s.options())
-		const crowd, each = 20, 50
+		const contenders, each = 20, 50
 		var clients []*tether.Client
 		var wg sync.WaitGroup
-		for range crowd {
-			c := tether.New(rdb) // those of one client would stand in one line
+		for range contenders {
+			c := tether.New(rdb) // Locks of one client would share one local queue
 			clients = append(clients, c)
 			l := c.Lock("l")
 			wg.Go(func() {
@@ -63,7 +63,7 @@ func TestAThousandCancelledWaitsLeaveNothing(t *testing.T) {
 		}
 		wg.Wait()
 
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			channels, err := s.admin.PubSubChannels(t.Context(), "*").Result()
 			require.NoError(t, err)
 			return slices.Equal(channels, []string{"l"}) && s.subscribers(t, "l") == 1
@@ -72,16 +72,16 @@ func TestAThousandCancelledWaitsLeaveNothing(t *testing.T) {
 			require.NoError(t, c.Close())
 		}
 		require.NoError(t, rdb.Close())
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			return len(s.clientList(t)) == connections && runtime.NumGoroutine() <= goroutines
 		})
-		require.NoError(t, h.Err(), "whoever came and went harms nobody")
+		require.NoError(t, h.Err(), "cancelled waits do not end the hold")
 	})
 }
 
-// unharmed is an option for clients whose locks are all healthy: nobody is lost
-// or reaped until they are closed.
-func unharmed(t *testing.T) tether.Option {
+// requireHealthy returns an option for clients. The test fails if one of their
+// locks is lost before Close, or reaps somebody.
+func requireHealthy(t *testing.T) tether.Option {
 	var mu sync.Mutex
 	var seen []string
 	t.Cleanup(func() {
@@ -107,14 +107,14 @@ func unharmed(t *testing.T) tether.Option {
 
 func TestAHundredReadersAndAWriter(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
-		const crowd = 100
-		healthy := unharmed(t)
+		const contenders = 100
+		healthy := requireHealthy(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		results := make(chan tether.Result, crowd)
-		for range crowd {
-			// What is healthy must not be ended on a busy machine either, on
-			// which a hundred of one process keep each other waiting.
+		results := make(chan tether.Result, contenders)
+		for range contenders {
+			// A hundred participants in one process can be slow on a busy machine.
+			// They must not reap each other.
 			l := s.client(t, healthy).Lock("l", tether.Shared(), tether.WithUnavailableTimeout(5*time.Second), tether.WithHealthCheck(time.Minute))
 			go func() { // it ends with its result
 				h, err := l.Acquire(ctx)
@@ -122,18 +122,18 @@ func TestAHundredReadersAndAWriter(t *testing.T) {
 			}()
 		}
 		var readers []*tether.Hold
-		for range crowd {
+		for range contenders {
 			r := <-results
 			require.NoError(t, r.Err)
 			readers = append(readers, r.Hold)
 		}
-		require.Equal(t, crowd, s.subscribers(t, "l"), "all hold together")
+		require.Equal(t, contenders, s.subscribers(t, "l"), "all hold together")
 
 		l := s.client(t, healthy).Lock("l")
 		events := l.Events()
 		writer := l.AcquireAsync(t.Context())
-		require.NotEmpty(t, await[tether.WaitingEvent](t, events).Holders)
-		// Long enough for a silent one to be found out.
+		require.NotEmpty(t, awaitEvent[tether.WaitingEvent](t, events).Holders)
+		// For longer than the unavailable time-out: nobody may be found silent.
 		never(t, 1300*time.Millisecond, func() bool { return len(writer) > 0 })
 		for _, h := range readers {
 			require.NoError(t, h.Err())
@@ -147,9 +147,9 @@ func TestAHundredReadersAndAWriter(t *testing.T) {
 	})
 }
 
-// mute subscribes to a channel, under a name if there is one, and never says a
-// word. It returns its address.
-func (s server) mute(t *testing.T, channel, name string) string {
+// addSilent adds a subscriber that is counted and never answers, like a frozen
+// participant. Its connection has the name, if any. It returns its address.
+func (s server) addSilent(t *testing.T, channel, name string) string {
 	t.Helper()
 	o := s.options()
 	o.ClientName = name
@@ -172,7 +172,7 @@ func (s server) mute(t *testing.T, channel, name string) string {
 	return ""
 }
 
-func (s server) connected(t *testing.T, addr string) bool {
+func (s server) isConnected(t *testing.T, addr string) bool {
 	t.Helper()
 	return slices.ContainsFunc(s.clientList(t), func(c map[string]string) bool { return c["addr"] == addr })
 }
@@ -182,30 +182,31 @@ const (
 	otherID = "fedcba9876543210fedcba9876543210"
 )
 
-// The names of one lock's participants begin like those of another one's.
+// A connection "a-lock-b-lock-<id>" belongs to the lock "a-lock-b", not to "a".
+// Names must be compared exactly, not by a prefix.
 func TestNeighboursAreNotReaped(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		neighbour := s.acquire(t, s.client(t), "a-lock-b")
-		frozen := s.mute(t, "a", "a-lock-"+someID)
+		frozen := s.addSilent(t, "a", "a-lock-"+someID)
 		spared := []string{
-			s.mute(t, "a-lock-b", "a-lock-b-lock-"+someID),
-			s.mute(t, "a-lock-b", "a-lock-b-lock-"+otherID),
-			s.mute(t, "a-lock-b", "a-lock-b-lock"),
-			s.mute(t, "b", "a-lock-b"),
-			s.mute(t, "b", "a-lock-"+strings.ToUpper(someID)),
-			s.mute(t, "b", "a-lock-"+someID[1:]),
-			s.mute(t, "b", "tether-idle"),
+			s.addSilent(t, "a-lock-b", "a-lock-b-lock-"+someID),
+			s.addSilent(t, "a-lock-b", "a-lock-b-lock-"+otherID),
+			s.addSilent(t, "a-lock-b", "a-lock-b-lock"),
+			s.addSilent(t, "b", "a-lock-b"),
+			s.addSilent(t, "b", "a-lock-"+strings.ToUpper(someID)),
+			s.addSilent(t, "b", "a-lock-"+someID[1:]),
+			s.addSilent(t, "b", "tether-idle"),
 		}
 		l := s.client(t).Lock("a", tether.WithUnavailableTimeout(200*time.Millisecond))
 		events := l.Events()
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		reaped := await[tether.ReapedEvent](t, events)
+		reaped := awaitEvent[tether.ReapedEvent](t, events)
 		require.Equal(t, someID, reaped.Holder.ID)
 		require.Equal(t, frozen, reaped.Holder.Addr)
-		require.False(t, s.connected(t, frozen))
+		require.False(t, s.isConnected(t, frozen))
 		for _, addr := range spared {
-			require.True(t, s.connected(t, addr))
+			require.True(t, s.isConnected(t, addr))
 		}
 		require.NoError(t, neighbour.Err())
 		owned, err := neighbour.Owned(t.Context())
@@ -219,8 +220,8 @@ func TestNeighboursAreNotReaped(t *testing.T) {
 	})
 }
 
-// fencedEnv makes the test binary a process that holds a fenced lock until it
-// is told of its loss, and tells.
+// fencedEnv makes the test binary a process that holds a fenced lock. It prints its
+// token, and its error when it is told of its loss.
 const fencedEnv = "TETHER_TEST_FENCED"
 
 func init() {
@@ -241,8 +242,8 @@ func holdUntilLost(addr string) {
 	os.Exit(0)
 }
 
-// A holder that is frozen is cut off about one unavailable time-out after
-// somebody asks for its lock, and learns of it when it wakes up.
+// A frozen holder is reaped about one unavailable time-out after somebody wants
+// the lock. It is told when it runs again.
 func TestFrozenHolderIsReaped(t *testing.T) {
 	const unavailable = 400 * time.Millisecond
 	s := redistest.Start(t)
@@ -266,7 +267,7 @@ func TestFrozenHolderIsReaped(t *testing.T) {
 			require.NoError(t, err)
 
 			require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
-			var status syscall.WaitStatus // it may answer until it has stopped
+			var status syscall.WaitStatus // until it has stopped, it may answer
 			_, err = syscall.Wait4(holder.Process.Pid, &status, syscall.WUNTRACED, nil)
 			require.NoError(t, err)
 			require.True(t, status.Stopped())
@@ -296,13 +297,14 @@ func TestFrozenHolderIsReaped(t *testing.T) {
 	}
 }
 
-// A server that holds commands back makes nobody look dead, for however long.
+// During CLIENT PAUSE no participant can answer. That must not make anybody silent,
+// however long the pause is.
 func TestNobodyIsReapedInAPause(t *testing.T) {
 	const unavailable = 300 * time.Millisecond
-	s := onRedis(t, redistest.Start(t))
+	s := realServer(t, redistest.Start(t))
 	for _, held := range []string{"WRITE", "ALL"} {
 		t.Run(held, func(t *testing.T) {
-			healthy := unharmed(t)
+			healthy := requireHealthy(t)
 			options := []tether.LockOption{
 				tether.Fenced(), tether.WithUnavailableTimeout(unavailable), tether.WithPollInterval(10 * time.Millisecond),
 			}
@@ -335,11 +337,11 @@ func TestNobodyIsReapedInAPause(t *testing.T) {
 func TestReapingNeedsPermission(t *testing.T) {
 	const unavailable = 200 * time.Millisecond
 	s := redistest.Start(t)
-	srv := onRedis(t, s)
+	srv := realServer(t, s)
 	for _, missing := range []string{"client|list", "client|kill"} {
 		t.Run(missing, func(t *testing.T) {
 			s.MustDo(t, "ACL", "SETUSER", "locks", "reset", "on", ">secret", "allchannels", "+@all", "-"+missing)
-			frozen := srv.mute(t, missing, missing+"-lock-"+someID)
+			frozen := srv.addSilent(t, missing, missing+"-lock-"+someID)
 			o := s.Options()
 			o.Username, o.Password = "locks", "secret"
 			l := clientOf(t, redis.NewClient(o)).Lock(missing, tether.WithUnavailableTimeout(unavailable))
@@ -350,11 +352,11 @@ func TestReapingNeedsPermission(t *testing.T) {
 			require.NotErrorIs(t, err, tether.ErrHeld, "whether it holds is not known")
 			require.ErrorContains(t, err, "1 participant does not answer")
 			require.ErrorContains(t, err, "no permission for "+strings.ToUpper(missing))
-			denied := await[tether.ReapDeniedEvent](t, events)
+			denied := awaitEvent[tether.ReapDeniedEvent](t, events)
 			permission, ok := errors.AsType[*tether.PermissionError](denied.Err)
 			require.True(t, ok, "%v", denied.Err)
 			require.Equal(t, strings.ToUpper(missing), permission.Command)
-			require.True(t, srv.connected(t, frozen))
+			require.True(t, srv.isConnected(t, frozen))
 			if missing == "client|kill" {
 				require.ErrorContains(t, err, frozen)
 			}
@@ -362,12 +364,12 @@ func TestReapingNeedsPermission(t *testing.T) {
 	}
 }
 
-// Somebody who is subscribed to the channel without a name of the lock is
-// nobody's to cut off.
+// A subscriber whose connection does not have a participant's name is not reaped.
+// It may be a monitor. The error has its address.
 func TestForeignSubscriberIsNamed(t *testing.T) {
 	const unavailable = 200 * time.Millisecond
 	onServers(t, func(t *testing.T, s server) {
-		foreign := s.mute(t, "l", "")
+		foreign := s.addSilent(t, "l", "")
 		l := s.client(t).Lock("l", tether.WithUnavailableTimeout(unavailable))
 		began := time.Now()
 		_, err := l.TryAcquire(t.Context())
@@ -379,17 +381,17 @@ func TestForeignSubscriberIsNamed(t *testing.T) {
 		events := l.Events()
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting := l.AcquireAsync(ctx)
-		require.Equal(t, 1, await[tether.WaitingEvent](t, events).Silent)
+		require.Equal(t, 1, awaitEvent[tether.WaitingEvent](t, events).Silent)
 		cancel()
 		r := <-waiting
 		require.ErrorIs(t, r.Err, context.Canceled)
 		require.ErrorContains(t, r.Err, foreign)
-		require.True(t, s.connected(t, foreign))
+		require.True(t, s.isConnected(t, foreign))
 	})
 }
 
-// legacy is a holder of portalocker 3.2 or older: all of them bear one name, and
-// answer with the time. The function that it returns ends it.
+// legacy adds a holder of portalocker 3.2 or older. All of these have the same
+// connection name, and answer with a timestamp. leave ends it.
 func (s server) legacy(t *testing.T, channel string) (leave func()) {
 	t.Helper()
 	o := s.options()
@@ -402,7 +404,7 @@ func (s server) legacy(t *testing.T, channel string) (leave func()) {
 	answering.Go(func() {
 		for m := range sub.Channel() {
 			if ping, ok := wire.DecodePing(m.Payload); ok {
-				_ = rdb.Publish(context.Background(), ping.Response, "1700000000.5").Err() // it shows in what comes of it
+				_ = rdb.Publish(context.Background(), ping.Response, "1700000000.5").Err() // without an answer the test fails
 			}
 		}
 	})
@@ -413,32 +415,32 @@ func (s server) legacy(t *testing.T, channel string) (leave func()) {
 	}
 }
 
-// Which of several legacy holders has answered cannot be told, so none of them
-// is cut off while one does.
+// Legacy holders have no id, so that nobody knows which of them has answered. None
+// of them is reaped while one answers.
 func TestLegacyHoldersAreSparedWhileOneAnswers(t *testing.T) {
 	const unavailable = 200 * time.Millisecond
 	onServers(t, func(t *testing.T, s server) {
 		leave := s.legacy(t, "l")
-		frozen := s.mute(t, "l", "l-lock")
+		frozen := s.addSilent(t, "l", "l-lock")
 		l := s.client(t).Lock("l", tether.WithUnavailableTimeout(unavailable), tether.WithPollInterval(20*time.Millisecond))
 		events := l.Events()
 		waiting := l.AcquireAsync(t.Context())
 		for silent := 0; silent < 3; {
-			if w := await[tether.WaitingEvent](t, events); w.Silent == 1 {
+			if w := awaitEvent[tether.WaitingEvent](t, events); w.Silent == 1 {
 				require.Len(t, w.Holders, 1)
 				require.True(t, w.Holders[0].Legacy)
 				silent++
 			}
 		}
-		require.True(t, s.connected(t, frozen))
+		require.True(t, s.isConnected(t, frozen))
 		require.Empty(t, waiting)
 		leave()
-		reaped := await[tether.ReapedEvent](t, events)
+		reaped := awaitEvent[tether.ReapedEvent](t, events)
 		require.True(t, reaped.Holder.Legacy)
 		require.Equal(t, frozen, reaped.Holder.Addr)
 		r := <-waiting
 		require.NoError(t, r.Err)
-		require.False(t, s.connected(t, frozen))
+		require.False(t, s.isConnected(t, frozen))
 		require.NoError(t, r.Hold.Release(t.Context()))
 	})
 }
@@ -495,7 +497,7 @@ func TestWaitersGetTheLockInOrderOfArrival(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			for await[tether.WaitingEvent](t, events).Place != i+1 {
+			for awaitEvent[tether.WaitingEvent](t, events).Place != i+1 {
 			}
 		}
 		require.NoError(t, h.Release(t.Context()))
@@ -512,12 +514,12 @@ func TestWaitersGetTheLockInOrderOfArrival(t *testing.T) {
 	})
 }
 
-// Whoever releases and asks again at once finds its socket warm, and would win
-// every time.
+// A program that releases and acquires in a loop still has its connection, and
+// would be faster than the waiter every time.
 func TestTightLoopsShareTheLock(t *testing.T) {
-	const sections, work = 300, time.Millisecond // work in which the other one comes to ask, on a busy machine
+	const sections, work = 300, time.Millisecond // long enough for the other one to acquire, on a busy machine
 	onServers(t, func(t *testing.T, s server) {
-		for name, way := range map[string]func(*tether.Client) func(context.Context) (*tether.Hold, error){
+		for name, newAcquire := range map[string]func(*tether.Client) func(context.Context) (*tether.Hold, error){
 			"lock": func(c *tether.Client) func(context.Context) (*tether.Hold, error) { return c.Lock("l").Acquire },
 			"once": func(c *tether.Client) func(context.Context) (*tether.Hold, error) {
 				return func(ctx context.Context) (*tether.Hold, error) { return c.Acquire(ctx, "l") }
@@ -529,7 +531,7 @@ func TestTightLoopsShareTheLock(t *testing.T) {
 				var wg sync.WaitGroup
 				first := s.acquire(t, s.client(t), "l")
 				for i := range share {
-					acquire := way(s.client(t))
+					acquire := newAcquire(s.client(t))
 					wg.Go(func() {
 						for turns.Load() < sections {
 							h, err := acquire(t.Context())
@@ -546,7 +548,7 @@ func TestTightLoopsShareTheLock(t *testing.T) {
 						}
 					})
 				}
-				s.until(t, func() bool { return s.subscribers(t, wire.WaitersChannel("l")) == len(share) })
+				s.eventually(t, func() bool { return s.subscribers(t, wire.WaitersChannel("l")) == len(share) })
 				began := time.Now()
 				require.NoError(t, first.Release(t.Context()))
 				wg.Wait()
@@ -557,12 +559,12 @@ func TestTightLoopsShareTheLock(t *testing.T) {
 	})
 }
 
-// calls is how many commands of which kind a server has run.
-func (s server) calls(t *testing.T) map[string]int {
+// commandCounts returns how often the server has run each command.
+func (s server) commandCounts(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := s.admin.Info(t.Context(), "commandstats").Result()
 	require.NoError(t, err)
-	calls := map[string]int{}
+	commandCounts := map[string]int{}
 	for line := range strings.Lines(text) {
 		name, stats, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 		if !ok || name == "info" {
@@ -572,13 +574,14 @@ func (s server) calls(t *testing.T) map[string]int {
 		count := 0
 		_, err := fmt.Sscan(n, &count)
 		require.NoError(t, err)
-		calls[name] = count
+		commandCounts[name] = count
 	}
-	return calls
+	return commandCounts
 }
 
-// since is the difference between two counts.
-func since(before, after map[string]int) (sum int, by string) {
+// diffCounts returns the commands between two counts: their number, and a list for
+// the log.
+func diffCounts(before, after map[string]int) (sum int, by string) {
 	var list []string
 	for name, n := range after {
 		if n -= before[name]; n > 0 {
@@ -590,37 +593,39 @@ func since(before, after map[string]int) (sum int, by string) {
 	return sum, strings.Join(list, ", ")
 }
 
-// However many sleep, their polls together cost about the same.
+// The polls of all sleepers of a lock together cost about the same, however many
+// there are.
 func TestPollCostsAConstantPerLock(t *testing.T) {
 	const poll, while = 20 * time.Millisecond, 500 * time.Millisecond
-	crowds := []int{1, 10, 100}
+	sleeperCounts := []int{1, 10, 100}
 	if os.Getenv("TETHER_STRESS") != "" {
-		crowds = append(crowds, 1000) // there is time
+		sleeperCounts = append(sleeperCounts, 1000) // too slow for a normal run
 	}
-	s := onRedis(t, redistest.Start(t))
+	s := realServer(t, redistest.Start(t))
 	h := s.acquire(t, s.client(t), "l")
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting []<-chan tether.Result
 	rates := map[int]int{}
-	for _, sleepers := range crowds {
+	for _, sleepers := range sleeperCounts {
 		began := time.Now()
 		for len(waiting) < sleepers {
 			for range min(20, sleepers-len(waiting)) {
 				waiting = append(waiting, s.client(t).Lock("l", tether.WithPollInterval(poll)).AcquireAsync(ctx))
 			}
-			s.until(t, func() bool { return s.subscribers(t, wire.WaitersChannel("l")) == len(waiting) })
+			s.eventually(t, func() bool { return s.subscribers(t, wire.WaitersChannel("l")) == len(waiting) })
 		}
 		settled := time.Since(began)
-		// The first looks of those who have just come say how many they are.
-		s.until(t, func() bool {
-			before := s.calls(t)
+		// The first polls of new sleepers find out how many there are. They cost
+		// more.
+		s.eventually(t, func() bool {
+			before := s.commandCounts(t)
 			<-time.After(4 * poll)
-			n, _ := since(before, s.calls(t))
+			n, _ := diffCounts(before, s.commandCounts(t))
 			return n < 200
 		})
-		before := s.calls(t)
+		before := s.commandCounts(t)
 		<-time.After(while)
-		n, by := since(before, s.calls(t))
+		n, by := diffCounts(before, s.commandCounts(t))
 		n *= int(time.Second / while)
 		rates[sleepers] = n
 		t.Logf("%d sleepers (there after %v): %d commands a second (%s)", sleepers, settled, n, by)
@@ -630,75 +635,76 @@ func TestPollCostsAConstantPerLock(t *testing.T) {
 		require.ErrorIs(t, (<-w).Err, context.Canceled)
 	}
 	require.NoError(t, h.Err())
-	// There are 4 looks in a poll interval, and every eighth is a whole attempt
-	// of some 15 commands, with the holder's answer.
+	// There are 4 polls in a poll interval. Seven in eight are one command, and one
+	// is a whole attempt of about 15 commands, with the holder's answer.
 	for sleepers, rate := range rates {
 		require.Less(t, rate, 4*int(time.Second/poll)*(7+15)/8*2, "%d sleepers", sleepers)
 	}
 }
 
-// tallied counts the writes of connections.
-func tallied(o *redis.Options, writes *atomic.Int64) *redis.Options {
+// countWrites makes the connections of a client count their writes.
+func countWrites(o *redis.Options, writes *atomic.Int64) *redis.Options {
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, network, addr)
-		return tally{conn, writes}, err
+		return countingConn{conn, writes}, err
 	}
 	return o
 }
 
-type tally struct {
+type countingConn struct {
 	net.Conn
 	writes *atomic.Int64
 }
 
-func (c tally) Write(p []byte) (int, error) {
+func (c countingConn) Write(p []byte) (int, error) {
 	c.writes.Add(1)
 	return c.Conn.Write(p)
 }
 
-// The releaser wakes the next one, who needs one more round trip, and nobody
-// else stirs.
+// A release wakes the next waiter, which needs one more round trip. The other
+// waiters send nothing.
 func TestReleaseToGrantTakesTwoRoundTrips(t *testing.T) {
-	s := onRedis(t, redistest.Start(t))
+	s := realServer(t, redistest.Start(t))
 	var writes atomic.Int64
-	client := func() *tether.Client { return clientOf(t, redis.NewClient(tallied(s.options(), &writes))) }
+	client := func() *tether.Client { return clientOf(t, redis.NewClient(countWrites(s.options(), &writes))) }
 	const waiters = 5
 	h, err := client().Acquire(t.Context(), "l")
 	require.NoError(t, err)
 	var queue []*tether.Lock
 	var waiting []<-chan tether.Result
 	for i := range waiters {
-		// No poll: the wakes alone bring everybody in.
+		// With this interval nobody polls: each is granted because of its wake.
 		l := client().Lock("l", tether.WithPollInterval(time.Hour))
 		events := l.Events()
 		queue, waiting = append(queue, l), append(waiting, l.AcquireAsync(t.Context()))
-		for await[tether.WaitingEvent](t, events).Place != i+1 {
+		for awaitEvent[tether.WaitingEvent](t, events).Place != i+1 {
 		}
-		s.until(t, func() bool { return s.subscribers(t, "l") == 1 })
+		s.eventually(t, func() bool { return s.subscribers(t, "l") == 1 })
 	}
 	for i, w := range waiting {
-		before, written := s.calls(t), writes.Load()
+		before, written := s.commandCounts(t), writes.Load()
 		require.NoError(t, h.Release(t.Context()))
 		r := <-w
 		require.NoError(t, r.Err)
 		h = r.Hold
-		granted := await[tether.GrantedEvent](t, queue[i].Events())
-		n, by := since(before, s.calls(t))
+		granted := awaitEvent[tether.GrantedEvent](t, queue[i].Events())
+		n, by := diffCounts(before, s.commandCounts(t))
 		wrote := writes.Load() - written
 		t.Logf("waiter %d: %d round trips, %d writes, %d commands (%s)", i, granted.RoundTrips, wrote, n, by)
 		require.Equal(t, 1, granted.RoundTrips)
-		// One write of the releaser, one of the woken one, and its goodbye to
-		// the sleepers; the first releaser's connection may get a new name.
+		// One write of the releaser, one of the woken waiter, and one with which it
+		// leaves the sleepers' channels. The first releaser's connection may get a
+		// new name.
 		require.LessOrEqual(t, wrote, int64(4))
 		require.LessOrEqual(t, n, 12)
 	}
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// stream takes a lock again and again until it is told to end. It returns how
-// often.
-func stream(t *testing.T, l *tether.Lock, work time.Duration, over <-chan struct{}) (turns int) {
+// acquireInLoop acquires and releases a lock until over is closed. It returns the
+// number of grants.
+func acquireInLoop(t *testing.T, l *tether.Lock, work time.Duration, over <-chan struct{}) (turns int) {
 	for {
 		h, err := l.Acquire(t.Context())
 		if err != nil {
@@ -718,16 +724,16 @@ func stream(t *testing.T, l *tether.Lock, work time.Duration, over <-chan struct
 	}
 }
 
-// Readers that come and go without a gap keep no writer out, and writers no
-// reader.
+// A writer gets its turns although there is always a reader, and a reader although
+// there is always a writer.
 func TestNeitherSideStarves(t *testing.T) {
-	const crowd, turns, work = 4, 15, 5 * time.Millisecond
+	const contenders, turns, work = 4, 15, 5 * time.Millisecond
 	reader := func(c *tether.Client) *tether.Lock { return c.Lock("l", tether.Shared()) }
 	writer := func(c *tether.Client) *tether.Lock { return c.Lock("l") }
 	onServers(t, func(t *testing.T, s server) {
 		for name, c := range map[string]struct {
 			many, one func(*tether.Client) *tether.Lock
-			together  bool // the many share one Lock, and its participant
+			together  bool // the many share one Lock and its participant
 		}{
 			"a writer among readers":           {many: reader, one: writer},
 			"a writer among readers of a Lock": {many: reader, one: writer, together: true},
@@ -738,12 +744,12 @@ func TestNeitherSideStarves(t *testing.T) {
 				var all atomic.Int64
 				var wg sync.WaitGroup
 				l := c.many(s.client(t))
-				for i := range crowd {
+				for i := range contenders {
 					if i > 0 && !c.together {
 						l = c.many(s.client(t))
 					}
 					mine := l
-					wg.Go(func() { all.Add(int64(stream(t, mine, work, over))) })
+					wg.Go(func() { all.Add(int64(acquireInLoop(t, mine, work, over))) })
 				}
 				l = c.one(s.client(t))
 				var waits []time.Duration
@@ -765,7 +771,7 @@ func TestNeitherSideStarves(t *testing.T) {
 				t.Logf("%d turns beside %d of the many in %v; waits: median %v, longest %v",
 					turns, all.Load(), took, waits[turns/2], waits[turns-1])
 				// In order of arrival each of the many has one turn before its next.
-				require.Less(t, all.Load(), int64(3*crowd*turns))
+				require.Less(t, all.Load(), int64(3*contenders*turns))
 				require.Greater(t, all.Load(), int64(turns), "the many do not starve either")
 			})
 		}

@@ -19,14 +19,14 @@ import (
 	"github.com/tetherlock/tether/internal/redistest"
 )
 
-// The rows of the table of cases, in its order.
+// Cases of the API: Release, Close, contexts, Shared, Events, Do and Hold.
 
 func TestLostNeverClosesAfterRelease(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		h := s.acquire(t, s.client(t), "l")
 		require.NoError(t, h.Release(t.Context()))
 		<-h.Context().Done()
-		never(t, 50*time.Millisecond, closed(h.Lost()))
+		never(t, 50*time.Millisecond, isClosed(h.Lost()))
 	})
 }
 
@@ -39,7 +39,7 @@ func TestReleaseEndsTheContextFirst(t *testing.T) {
 		require.ErrorIs(t, context.Cause(h.Context()), tether.ErrReleased)
 		require.ErrorIs(t, h.Err(), tether.ErrReleased)
 		require.NoError(t, <-result)
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -55,7 +55,7 @@ func TestReleaseAgainJoinsTheFirst(t *testing.T) {
 		next, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()), "of the first hold")
-		require.NoError(t, next.Err(), "the second is none of its business")
+		require.NoError(t, next.Err(), "it does not end the second hold")
 		require.NoError(t, next.Release(t.Context()))
 	})
 }
@@ -65,7 +65,7 @@ func TestReleaseAfterLoss(t *testing.T) {
 		l := s.client(t).Lock("l")
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		s.kill(t, "l")
+		s.killConnections(t, "l")
 		<-h.Lost()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -95,8 +95,8 @@ func TestReleaseWithAnEndedContext(t *testing.T) {
 			require.ErrorContains(t, err, "not confirmed")
 		}
 		require.ErrorIs(t, h.Err(), tether.ErrReleased)
-		require.False(t, closed(h.Lost())())
-		s.gone(t, "l")
+		require.False(t, isClosed(h.Lost())())
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -112,7 +112,7 @@ func TestReleaseOfAFrozenServerReturnsByTheDeadline(t *testing.T) {
 		require.ErrorContains(t, err, "not confirmed")
 		require.Less(t, time.Since(began), time.Second)
 		s.thaw(t)
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -127,12 +127,12 @@ func TestCloseWhileHeld(t *testing.T) {
 			h, err := l.Acquire(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, closing(c, l))
-			require.True(t, closed(h.Lost())())
+			require.True(t, isClosed(h.Lost())())
 			_, ok := errors.AsType[*tether.LostError](h.Err())
 			require.True(t, ok)
 			require.ErrorIs(t, h.Err(), tether.ErrClosed)
 			require.ErrorIs(t, context.Cause(h.Context()), tether.ErrClosed)
-			s.gone(t, name)
+			s.awaitNoSubscribers(t, name)
 		}
 	})
 }
@@ -146,9 +146,9 @@ func TestCloseWhileHeldOnAFrozenServerIsBounded(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, l.Close())
 		require.Less(t, time.Since(began), 3*time.Second)
-		require.True(t, closed(h.Lost())())
+		require.True(t, isClosed(h.Lost())())
 		s.thaw(t)
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -159,7 +159,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 		l := c.Lock("l")
 		events := l.Events()
 		first, second := l.AcquireAsync(t.Context()), l.AcquireAsync(t.Context())
-		await[tether.WaitingEvent](t, events)
+		awaitEvent[tether.WaitingEvent](t, events)
 		require.NoError(t, l.Close())
 		require.ErrorIs(t, (<-first).Err, tether.ErrClosed)
 		require.ErrorIs(t, (<-second).Err, tether.ErrClosed)
@@ -184,10 +184,10 @@ func TestCloseWhileWaiting(t *testing.T) {
 	})
 }
 
-// dialless returns a client for which every dial is an error of the test.
-func dialless(t *testing.T) *tether.Client {
+// noDialClient returns a client. A dial fails the test.
+func noDialClient(t *testing.T) *tether.Client {
 	rdb := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
-		t.Error("there is to be no I/O")
+		t.Error("no I/O is expected")
 		return nil, net.ErrClosed
 	}})
 	c := tether.New(rdb)
@@ -199,7 +199,7 @@ func TestAcquireWithAnEndedContextDoesNoIO(t *testing.T) {
 	why := errors.New("the request is gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	c := dialless(t)
+	c := noDialClient(t)
 	l := c.Lock("l")
 	check := func(err error) {
 		t.Helper()
@@ -228,7 +228,7 @@ func TestAcquireOnALockThatHoldsQueues(t *testing.T) {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 
-		// One is cancelled and leaves no trace in the order of the others.
+		// An acquire that is cancelled does not change the order of the others.
 		first := l.AcquireAsync(t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -246,7 +246,7 @@ func TestAcquireOnALockThatHoldsQueues(t *testing.T) {
 		two := <-second
 		require.NoError(t, two.Err)
 		require.NoError(t, two.Hold.Release(t.Context()))
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -255,7 +255,7 @@ func TestTryAcquireOnALockInUseDoesNoIO(t *testing.T) {
 		holder := s.client(t).Lock("l")
 		h, err := holder.Acquire(t.Context())
 		require.NoError(t, err)
-		s.freeze(t) // whoever asks the server now has to wait for it
+		s.freeze(t) // a call that asks the server would block from here on
 		_, err = holder.TryAcquire(t.Context())
 		require.ErrorIs(t, err, tether.ErrHeld)
 		s.thaw(t)
@@ -263,7 +263,7 @@ func TestTryAcquireOnALockInUseDoesNoIO(t *testing.T) {
 		waiter := s.client(t).Lock("l")
 		events := waiter.Events()
 		waiting := waiter.AcquireAsync(t.Context())
-		await[tether.WaitingEvent](t, events)
+		awaitEvent[tether.WaitingEvent](t, events)
 		s.freeze(t)
 		_, err = waiter.TryAcquire(t.Context())
 		require.ErrorIs(t, err, tether.ErrHeld)
@@ -295,17 +295,17 @@ func TestAcquireAsyncGivesBackWhatNobodyReceives(t *testing.T) {
 		l := c.Lock("l")
 		ctx, cancel := context.WithCancel(t.Context())
 		result := l.AcquireAsync(ctx)
-		s.until(t, func() bool { return l.State() == tether.Held })
+		s.eventually(t, func() bool { return l.State() == tether.Held })
 		cancel()
-		s.until(t, func() bool { return l.State() == tether.Idle })
-		s.gone(t, "l")
+		s.eventually(t, func() bool { return l.State() == tether.Idle })
+		s.awaitNoSubscribers(t, "l")
 		require.ErrorIs(t, (<-result).Err, context.Canceled)
 
 		result = l.AcquireAsync(t.Context())
-		s.until(t, func() bool { return l.State() == tether.Held })
+		s.eventually(t, func() bool { return l.State() == tether.Held })
 		require.NoError(t, l.Close())
 		require.ErrorIs(t, (<-result).Err, tether.ErrClosed)
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -326,28 +326,28 @@ func TestSharedLockGivesEveryAcquireItsOwnHold(t *testing.T) {
 		l := s.client(t).Lock("l", tether.Shared())
 		first, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		s.freeze(t) // whoever asks the server now has to wait for it
+		s.freeze(t) // a call that asks the server would block from here on
 		second, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		third, err := l.TryAcquire(t.Context())
 		require.NoError(t, err)
 		fourth := <-l.AcquireAsync(t.Context())
 		require.NoError(t, fourth.Err)
-		require.NoError(t, first.Release(t.Context()), "but the last release leaves")
+		require.NoError(t, first.Release(t.Context()), "only the last release asks the server")
 		s.thaw(t)
 		require.Equal(t, 1, s.subscribers(t, "l"), "one participant")
 		require.Equal(t, second.ID(), third.ID())
 		require.ErrorIs(t, first.Err(), tether.ErrReleased)
 		require.NoError(t, second.Err())
 
-		// A loss ends all that are left, each once.
-		s.kill(t, "l")
+		// A loss ends all remaining holds.
+		s.killConnections(t, "l")
 		for _, h := range []*tether.Hold{second, third, fourth.Hold} {
 			<-h.Lost()
 			_, ok := errors.AsType[*tether.LostError](h.Release(t.Context()))
 			require.True(t, ok)
 		}
-		require.False(t, closed(first.Lost())())
+		require.False(t, isClosed(first.Lost())())
 	})
 }
 
@@ -366,7 +366,7 @@ func TestLastReleaseOfASharedLockLeaves(t *testing.T) {
 			require.NoError(t, h.Release(t.Context()), "again")
 			require.Equal(t, i == len(holds)-1, l.State() == tether.Idle)
 		}
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -380,14 +380,14 @@ func TestCloseWhileSeveralHold(t *testing.T) {
 			holds = append(holds, h)
 		}
 		unread := l.AcquireAsync(t.Context())
-		s.until(t, func() bool { return len(unread) == 1 })
+		s.eventually(t, func() bool { return len(unread) == 1 })
 		require.NoError(t, l.Close())
 		for _, h := range holds {
-			require.True(t, closed(h.Lost())())
+			require.True(t, isClosed(h.Lost())())
 			require.ErrorIs(t, h.Err(), tether.ErrClosed)
 		}
 		require.ErrorIs(t, (<-unread).Err, tether.ErrClosed)
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -401,7 +401,7 @@ func TestSharedGrantThatNobodyReceivesIsGivenBackAlone(t *testing.T) {
 		require.NoError(t, kept.Err)
 		cancel()
 		for range unread {
-			await[tether.ReleasedEvent](t, events)
+			awaitEvent[tether.ReleasedEvent](t, events)
 		}
 		for _, result := range unread {
 			require.ErrorIs(t, (<-result).Err, context.Canceled)
@@ -409,28 +409,29 @@ func TestSharedGrantThatNobodyReceivesIsGivenBackAlone(t *testing.T) {
 		require.NoError(t, kept.Hold.Err())
 		require.Equal(t, 1, s.subscribers(t, "l"))
 		require.NoError(t, kept.Hold.Release(t.Context()))
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 
-		// The last one of them leaves as well.
+		// If it is the only hold, its participant leaves the channel.
 		ctx, cancel = context.WithCancel(t.Context())
 		result := l.AcquireAsync(ctx)
-		s.until(t, func() bool { return len(result) == 1 })
+		s.eventually(t, func() bool { return len(result) == 1 })
 		cancel()
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 		require.ErrorIs(t, (<-result).Err, context.Canceled)
 	})
 }
 
-// A writer that waits keeps further readers out, or it would wait for ever.
+// Readers that come after a waiting writer wait behind it. With a reader always
+// there, the writer would wait for ever.
 func TestSharedLockLetsAWaitingWriterIn(t *testing.T) {
-	s := onRedis(t, redistest.Start(t))
+	s := realServer(t, redistest.Start(t))
 	l := s.client(t).Lock("l", tether.Shared())
 	first, err := l.Acquire(t.Context())
 	require.NoError(t, err)
 	writer := s.client(t).Lock("l")
 	events := writer.Events()
 	writing := writer.AcquireAsync(t.Context())
-	await[tether.WaitingEvent](t, events)
+	awaitEvent[tether.WaitingEvent](t, events)
 	_, err = l.TryAcquire(t.Context())
 	require.ErrorIs(t, err, tether.ErrHeld)
 	reading := l.AcquireAsync(t.Context())
@@ -452,14 +453,15 @@ func TestEventsOfOneLock(t *testing.T) {
 		require.Equal(t, events, l.Events(), "one channel per Lock")
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		granted := await[tether.GrantedEvent](t, events)
+		granted := awaitEvent[tether.GrantedEvent](t, events)
 		require.Equal(t, h.ID(), granted.HolderID)
 		require.Equal(t, 1, granted.RoundTrips)
 		require.Equal(t, "l", granted.Name)
 		require.NoError(t, h.Release(t.Context()))
-		await[tether.ReleasedEvent](t, events)
+		awaitEvent[tether.ReleasedEvent](t, events)
 
-		// A reader that is late loses the oldest, and is told how many.
+		// For a slow receiver the oldest events are dropped. A DroppedEvent has their
+		// number.
 		for range 64 {
 			h, err := l.Acquire(t.Context())
 			require.NoError(t, err)
@@ -471,7 +473,7 @@ func TestEventsOfOneLock(t *testing.T) {
 		h, err = l.Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()))
-		dropped := await[tether.DroppedEvent](t, events)
+		dropped := awaitEvent[tether.DroppedEvent](t, events)
 		require.Greater(t, dropped.Count, 64)
 
 		require.NoError(t, l.Close())
@@ -500,11 +502,11 @@ func TestDo(t *testing.T) {
 			return mine
 		})
 		require.True(t, err == mine, "fn's error, as it is: %v", err)
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 
-		// The loss reaches fn's context and the result, beside fn's error.
+		// A loss ends fn's context, and is in the result beside fn's error.
 		err = l.Do(ctx, func(inner context.Context, h *tether.Hold) error {
-			s.kill(t, "l")
+			s.killConnections(t, "l")
 			<-inner.Done()
 			_, lost := errors.AsType[*tether.LostError](context.Cause(inner))
 			require.True(t, lost)
@@ -514,18 +516,18 @@ func TestDo(t *testing.T) {
 		_, lost := errors.AsType[*tether.LostError](err)
 		require.True(t, lost)
 
-		// The acquire's error.
+		// The error of the acquire, without a call of fn.
 		h := s.acquire(t, c, "l")
 		ran := func(context.Context, *tether.Hold) error { t.Error("fn ran"); return nil }
 		require.ErrorIs(t, l.TryDo(ctx, ran), tether.ErrHeld)
 		require.ErrorIs(t, c.TryDo(ctx, "l", ran), tether.ErrHeld)
 		require.NoError(t, h.Release(ctx))
 
-		// fn may release itself, and a caller's end does not stop the release.
+		// fn may release the hold. An ended context does not stop Do's release.
 		require.NoError(t, l.Do(ctx, func(_ context.Context, h *tether.Hold) error { return h.Release(ctx) }))
 		inner, stop := context.WithCancel(ctx)
 		require.NoError(t, c.Do(inner, "l", func(context.Context, *tether.Hold) error { stop(); return nil }))
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -535,14 +537,14 @@ func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 		require.PanicsWithValue(t, "out", func() {
 			_ = l.Do(t.Context(), func(context.Context, *tether.Hold) error { panic("out") })
 		})
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			_ = l.Do(t.Context(), func(context.Context, *tether.Hold) error { runtime.Goexit(); return nil })
 		}()
 		<-done
-		s.gone(t, "l")
+		s.awaitNoSubscribers(t, "l")
 	})
 }
 
@@ -583,7 +585,7 @@ func TestDroppedHoldIsNotReleased(t *testing.T) {
 			_, err := c.Acquire(t.Context(), "l")
 			require.NoError(t, err)
 		}()
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			runtime.GC()
 			select {
 			case line := <-logged.lines:
@@ -596,7 +598,7 @@ func TestDroppedHoldIsNotReleased(t *testing.T) {
 	})
 }
 
-// logBuffer hands log lines to the test.
+// logBuffer sends log lines to the test.
 type logBuffer struct{ lines chan string }
 
 func (b *logBuffer) Write(p []byte) (int, error) {
@@ -612,7 +614,7 @@ func TestDroppedLockLeavesNothing(t *testing.T) {
 			_ = c.Lock("l").State()
 			_ = c.Lock("l" + strconv.Itoa(i)).State()
 		}
-		s.until(t, func() bool {
+		s.eventually(t, func() bool {
 			runtime.GC()
 			return runtime.NumGoroutine() <= before
 		})
@@ -621,7 +623,7 @@ func TestDroppedLockLeavesNothing(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	require.Panics(t, func() { tether.New(nil) })
-	c := dialless(t)
+	c := noDialClient(t)
 	for what, opts := range map[string][]tether.LockOption{
 		"":     nil,
 		"zero": {tether.WithHealthCheck(0)},

@@ -12,19 +12,19 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// Peers end every connection that bears a participant's name and does not
-// answer. So only who is subscribed to the channel may bear one.
+// Peers reap every connection that has a participant's name and does not answer.
+// So a connection may have such a name only while it is subscribed to the channel.
 func TestConnectionNames(t *testing.T) {
 	redistest.Require(t)
-	s := newScene(t, redistest.Start(t))
-	require.Empty(t, s.names(), "idle: nothing is connected")
+	s := newScenario(t, redistest.Start(t))
+	require.Empty(t, s.names(), "there is no connection yet")
 
 	reader := s.acquire(s.other, tether.Shared())
 	before := s.names()
-	require.Equal(t, []string{wire.ConnName(stage, reader.ID())}, before, "holding, as a reader")
+	require.Equal(t, []string{wire.ConnName(lockName, reader.ID())}, before, "holding, as a reader")
 
 	ctx, cancel := context.WithCancel(t.Context())
-	waiting := s.client.Lock(stage).AcquireAsync(ctx)
+	waiting := s.client.Lock(lockName).AcquireAsync(ctx)
 	until(t, "acquiring, as the elected writer", func() bool { return len(s.participants()) == 2 })
 	cancel()
 	require.Error(t, (<-waiting).Err)
@@ -33,9 +33,9 @@ func TestConnectionNames(t *testing.T) {
 	until(t, "after the release", func() bool { return len(s.participants()) == 0 })
 
 	holder := s.acquire(s.other)
-	require.Equal(t, []string{wire.ConnName(stage, holder.ID())}, s.participants(), "holding, as a writer")
-	waiting = s.client.Lock(stage).AcquireAsync(t.Context())
-	s.asleep(1)
+	require.Equal(t, []string{wire.ConnName(lockName, holder.ID())}, s.participants(), "holding, as a writer")
+	waiting = s.client.Lock(lockName).AcquireAsync(t.Context())
+	s.awaitSleepers(1)
 	until(t, "waiting, asleep", func() bool { return len(s.participants()) == 1 && len(s.names()) == 2 })
 	require.Contains(t, s.names(), wire.IdleName)
 	s.release(holder)
@@ -43,7 +43,7 @@ func TestConnectionNames(t *testing.T) {
 	require.NoError(t, r.Err)
 	until(t, "handed over", func() bool {
 		p := s.participants()
-		return len(p) == 1 && p[0] == wire.ConnName(stage, r.Hold.ID())
+		return len(p) == 1 && p[0] == wire.ConnName(lockName, r.Hold.ID())
 	})
 	s.release(r.Hold)
 	until(t, "after the release", func() bool { return len(s.participants()) == 0 })
@@ -53,7 +53,7 @@ func TestConnectionNames(t *testing.T) {
 }
 
 // names are the names of all connections that have one.
-func (s *scene) names() []string {
+func (s *scenario) names() []string {
 	list, err := s.rdb.ClientList(context.Background()).Result()
 	require.NoError(s.t, err)
 	var names []string
@@ -67,10 +67,10 @@ func (s *scene) names() []string {
 	return names
 }
 
-func (s *scene) participants() []string {
+func (s *scenario) participants() []string {
 	var list []string
 	for _, name := range s.names() {
-		if _, ok := wire.ParseConnName(stage, name); ok {
+		if _, ok := wire.ParseConnName(lockName, name); ok {
 			list = append(list, name)
 		}
 	}

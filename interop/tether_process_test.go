@@ -16,12 +16,12 @@ import (
 	"github.com/tetherlock/tether"
 )
 
-// childEnv makes the test binary a process of tether's side.
-const childEnv = "TETHER_INTEROP_CHILD"
+// tetherProcessEnv makes the test binary a process of tether's side.
+const tetherProcessEnv = "TETHER_INTEROP_CHILD"
 
-// child is the process of tether's side. It obeys the same orders as
+// tetherProcess is the process of tether's side. It has the same requests as
 // testdata/peer.py.
-type child struct {
+type tetherProcess struct {
 	writing sync.Mutex
 	output  *json.Encoder
 
@@ -32,21 +32,21 @@ type child struct {
 	hold   *tether.Hold
 }
 
-// serve obeys orders until there are no more.
-func serve(input io.Reader, output io.Writer) {
-	c := &child{output: json.NewEncoder(output)}
+// serveRequests handles requests until the input is closed.
+func serveRequests(input io.Reader, output io.Writer) {
+	c := &tetherProcess{output: json.NewEncoder(output)}
 	for lines := bufio.NewScanner(input); lines.Scan(); {
-		var o order
+		var o request
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
 			panic(err)
 		}
-		a := c.obey(o)
+		a := c.handle(o)
 		a.Call = o.Call
-		c.say(a)
+		c.write(a)
 	}
 }
 
-func (c *child) say(a answer) {
+func (c *tetherProcess) write(a response) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if err := c.output.Encode(a); err != nil {
@@ -54,50 +54,50 @@ func (c *child) say(a answer) {
 	}
 }
 
-func (c *child) obey(o order) answer {
+func (c *tetherProcess) handle(o request) response {
 	switch o.Do {
 	case "connect":
-		return c.connect(o.server)
+		return c.connect(o.serverParams)
 	case "open":
 		return c.open(o.lock)
 	case "acquire":
-		return c.acquire(o.attempt)
+		return c.acquire(o.acquireParams)
 	case "release":
 		return outcome(c.hold.Release(context.Background()))
 	case "probe":
 		return c.probe()
 	case "state":
 		_, lost := errors.AsType[*tether.LostError](c.hold.Err())
-		return answer{Outcome: done, Lost: lost}
+		return response{Outcome: done, Lost: lost}
 	case "contend":
 		return outcome(contend(c.rdb, o))
 	default:
-		return outcome(fmt.Errorf("unknown order %q", o.Do))
+		return outcome(fmt.Errorf("unknown request %q", o.Do))
 	}
 }
 
-func outcome(err error) answer {
+func outcome(err error) response {
 	switch {
 	case err == nil:
-		return answer{Outcome: done}
+		return response{Outcome: done}
 	case errors.Is(err, tether.ErrHeld), errors.Is(err, context.DeadlineExceeded):
-		return answer{Outcome: refused, Text: err.Error()}
+		return response{Outcome: refused, Text: err.Error()}
 	default:
-		return answer{Outcome: failed, Text: err.Error()}
+		return response{Outcome: failed, Text: err.Error()}
 	}
 }
 
-func (c *child) connect(s server) answer {
+func (c *tetherProcess) connect(s serverParams) response {
 	c.rdb = redis.NewClient(&redis.Options{Addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))})
 	c.client = tether.New(c.rdb)
-	return answer{Outcome: done}
+	return response{Outcome: done}
 }
 
-func (c *child) open(l lock) answer {
+func (c *tetherProcess) open(l lock) response {
 	c.name = l.Channel
-	opts := append(lockOptions(l), tether.OnLost(func(h *tether.Hold) { c.say(answer{Event: "lost", ID: h.ID()}) }))
+	opts := append(lockOptions(l), tether.OnLost(func(h *tether.Hold) { c.write(response{Event: "lost", ID: h.ID()}) }))
 	c.lock = c.client.Lock(l.Channel, opts...)
-	return answer{Outcome: done}
+	return response{Outcome: done}
 }
 
 func lockOptions(l lock) []tether.LockOption {
@@ -117,29 +117,29 @@ func lockOptions(l lock) []tether.LockOption {
 	return opts
 }
 
-func (c *child) acquire(a attempt) answer {
-	take, limit := c.lock.Acquire, a.Timeout.duration()
+func (c *tetherProcess) acquire(a acquireParams) response {
+	acquire, limit := c.lock.Acquire, a.Timeout.duration()
 	if a.Try {
-		take, limit = c.lock.TryAcquire, patience
+		acquire, limit = c.lock.TryAcquire, testTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	h, err := take(ctx)
+	h, err := acquire(ctx)
 	if err != nil {
 		return outcome(err)
 	}
 	c.hold = h
-	return answer{Outcome: granted, ID: h.ID(), Token: h.Token()}
+	return response{Outcome: granted, ID: h.ID(), Token: h.Token()}
 }
 
-func (c *child) probe() answer {
+func (c *tetherProcess) probe() response {
 	holders, err := c.client.Probe(context.Background(), c.name)
 	if err != nil {
 		return outcome(err)
 	}
-	a := answer{Outcome: done}
+	a := response{Outcome: done}
 	for _, h := range holders {
-		a.Members = append(a.Members, member{h.ID, h.Mode, h.Legacy, h.Elected})
+		a.Participants = append(a.Participants, participant{h.ID, h.Mode, h.Legacy, h.Elected})
 	}
 	return a
 }

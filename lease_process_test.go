@@ -20,10 +20,10 @@ import (
 	"github.com/tetherlock/tether/internal/redistest"
 )
 
-// Leases in processes of their own, and for a while. TETHER_STRESS, as in 1m, sets
-// how long that is.
+// Leases in processes of their own, with faults and under load. TETHER_STRESS, for
+// example 1m, makes some of the tests longer.
 
-// stress is how long, 0 for not at all.
+// stress is the duration in TETHER_STRESS, or 0.
 func stress(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("TETHER_STRESS")
@@ -36,8 +36,8 @@ func stress(t *testing.T) time.Duration {
 }
 
 // leaseEnv makes the test binary a process that holds a fenced lease until it is
-// told of its loss or its input ends, and tells which. With leaseBusyEnv it keeps
-// its processors busy meanwhile.
+// told of its loss or its input is closed. It prints its token, and what ended it.
+// With leaseBusyEnv two goroutines keep its processors busy.
 const (
 	leaseEnv     = "TETHER_TEST_LEASE"
 	leaseTTLEnv  = "TETHER_TEST_LEASE_TTL"
@@ -83,12 +83,12 @@ func holdLease(addr string) {
 	os.Exit(0)
 }
 
-// leaseHolder is such a process.
+// leaseHolder is a process that holds a lease.
 type leaseHolder struct {
 	*exec.Cmd
 	*bufio.Scanner
 	token int64
-	end   func() error // of its input
+	end   func() error // closes its input
 }
 
 func startLeaseHolder(t *testing.T, s *redistest.Server, ttl time.Duration, env ...string) *leaseHolder {
@@ -115,8 +115,8 @@ func (h *leaseHolder) says(t *testing.T) string {
 	return h.Text()
 }
 
-// A frozen holder cannot renew, and is told when it wakes up. Meanwhile somebody
-// else has the lease, after the TTL and not before.
+// A frozen holder cannot renew. Another one is granted the lease after the TTL, not
+// before. The frozen one is told when it runs again.
 func TestFrozenHolderOfALease(t *testing.T) {
 	const ttl = 600 * time.Millisecond
 	s := redistest.Start(t)
@@ -124,13 +124,13 @@ func TestFrozenHolderOfALease(t *testing.T) {
 	l := clientOf(t, redis.NewClient(s.Options())).Lease(leaseKey, tether.Fenced(), tether.WithTTL(ttl))
 	events := l.Events()
 	waiting := l.AcquireAsync(t.Context())
-	await[tether.WaitingEvent](t, events)
-	// It outlives its TTL, as it is renewed.
+	awaitEvent[tether.WaitingEvent](t, events)
+	// While it is renewed, the lease is held for longer than its TTL.
 	never(t, 2*ttl, func() bool { return len(waiting) > 0 })
 
 	require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
 	began := time.Now()
-	left := onRedis(t, s).admin.PTTL(t.Context(), leaseKey).Val()
+	left := realServer(t, s).admin.PTTL(t.Context(), leaseKey).Val()
 	r := <-waiting
 	require.NoError(t, r.Err)
 	took := time.Since(began)
@@ -147,12 +147,12 @@ func TestFrozenHolderOfALease(t *testing.T) {
 	t.Logf("taken %v after it was frozen, told %v after it woke up", took, told)
 	require.Less(t, told, 250*time.Millisecond)
 	// Neither its renewals nor its release have touched the other one's key.
-	require.Equal(t, r.Hold.ID(), onRedis(t, s).admin.Get(t.Context(), leaseKey).Val())
+	require.Equal(t, r.Hold.ID(), realServer(t, s).admin.Get(t.Context(), leaseKey).Val())
 	require.NoError(t, r.Hold.Err())
 	require.NoError(t, r.Hold.Release(t.Context()))
 }
 
-// The renewals of a dead process end with it.
+// After SIGKILL there are no renewals, and the lease is free after its TTL.
 func TestKilledHolderOfALease(t *testing.T) {
 	const ttl = 500 * time.Millisecond
 	s := redistest.Start(t)
@@ -166,13 +166,13 @@ func TestKilledHolderOfALease(t *testing.T) {
 	require.Error(t, holder.Wait())
 }
 
-// One processor, and it is busy all the time.
+// Renewals must be in time in a process whose only processor is always busy.
 func TestALeaseIsRenewedOnABusyProcessor(t *testing.T) {
 	ttl := max(1500*time.Millisecond, stress(t)/20)
 	s := redistest.Start(t)
 	holder := startLeaseHolder(t, s, ttl, "GOMAXPROCS=1", leaseBusyEnv+"=1")
-	id := onRedis(t, s).admin.Get(t.Context(), leaseKey).Val()
-	never(t, 20*ttl, func() bool { return onRedis(t, s).admin.Get(t.Context(), leaseKey).Val() != id })
+	id := realServer(t, s).admin.Get(t.Context(), leaseKey).Val()
+	never(t, 20*ttl, func() bool { return realServer(t, s).admin.Get(t.Context(), leaseKey).Val() != id })
 	require.NoError(t, holder.end())
 	require.Equal(t, "held: <nil> <nil>", holder.says(t))
 	require.NoError(t, holder.Wait())
@@ -181,7 +181,7 @@ func TestALeaseIsRenewedOnABusyProcessor(t *testing.T) {
 func TestRedisForgetsALease(t *testing.T) {
 	const ttl = 1200 * time.Millisecond
 	s := redistest.Start(t)
-	admin := onRedis(t, s).admin
+	admin := realServer(t, s).admin
 	l := clientOf(t, redis.NewClient(s.Options())).Lease(leaseKey, tether.Fenced(), tether.WithTTL(ttl))
 	token := int64(0)
 	for name, forget := range map[string]func() error{
@@ -199,23 +199,23 @@ func TestRedisForgetsALease(t *testing.T) {
 		require.Less(t, time.Since(began), ttl*3/4, "at the next renewal")
 		require.ErrorContains(t, h.Err(), "expired, or was deleted", name)
 	}
-	// The same Lock, and it renews again.
+	// After its losses the same Lock acquires and renews again.
 	events := l.Events()
 	h, err := l.Acquire(t.Context())
 	require.NoError(t, err)
 	for range 4 {
-		require.NoError(t, await[tether.HealthEvent](t, events).Err)
+		require.NoError(t, awaitEvent[tether.HealthEvent](t, events).Err)
 	}
 	require.Equal(t, h.ID(), admin.Get(t.Context(), leaseKey).Val())
 	require.NoError(t, h.Err())
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// A short outage is no loss.
+// An outage that is shorter than the TTL is no loss.
 func TestALeaseOutlivesAnOutage(t *testing.T) {
 	const ttl = 3 * time.Second
 	s := redistest.Start(t)
-	srv := onRedis(t, s)
+	srv := realServer(t, s)
 	o := s.Options()
 	o.ReadTimeout, o.MaxRetries = 200*time.Millisecond, -1
 	l := clientOf(t, redis.NewClient(o)).Lease(leaseKey, tether.WithTTL(ttl), tether.WithRenewInterval(100*time.Millisecond))
@@ -223,15 +223,15 @@ func TestALeaseOutlivesAnOutage(t *testing.T) {
 	h, err := l.Acquire(t.Context())
 	require.NoError(t, err)
 	health := func(bad bool) {
-		for h := await[tether.HealthEvent](t, events); (h.Err != nil) != bad; {
-			h = await[tether.HealthEvent](t, events)
+		for h := awaitEvent[tether.HealthEvent](t, events); (h.Err != nil) != bad; {
+			h = awaitEvent[tether.HealthEvent](t, events)
 		}
 	}
 	srv.freeze(t)
 	health(true)
 	srv.thaw(t)
 	health(false)
-	for range 3 { // every connection
+	for range 3 { // ends all connections
 		require.NoError(t, srv.admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
 		health(false)
 	}
@@ -239,7 +239,7 @@ func TestALeaseOutlivesAnOutage(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// monitor is all that a server is asked to do, a line each.
+// monitor returns the commands that a server runs, one a line.
 func monitor(t *testing.T, s *redistest.Server) *bufio.Scanner {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Addr)
@@ -281,14 +281,14 @@ func TestNoRenewalIsSeenAfterARelease(t *testing.T) {
 	}
 }
 
-// Many leases of one client. How much that costs is logged.
+// Many leases of one client are renewed in time. Their cost is logged.
 func TestManyLeases(t *testing.T) {
 	leases, while, ttl := 200, 2*time.Second, time.Second
 	if d := stress(t); d > 0 {
 		leases, while, ttl = 1000, d, 3*time.Second
 	}
 	s := redistest.Start(t)
-	admin := onRedis(t, s).admin
+	admin := realServer(t, s).admin
 	c := clientOf(t, redis.NewClient(s.Options()))
 	before := runtime.NumGoroutine()
 	holds := make(chan *tether.Hold, leases)
@@ -306,7 +306,7 @@ func TestManyLeases(t *testing.T) {
 		all = append(all, <-holds)
 	}
 	require.False(t, t.Failed())
-	cpu, commands := spent(t), processed(t, admin)
+	cpu, commands := processorTime(t), scriptRuns(t, admin)
 	most := 0
 	never(t, while, func() bool {
 		most = max(most, runtime.NumGoroutine())
@@ -317,7 +317,7 @@ func TestManyLeases(t *testing.T) {
 		}
 		return false
 	})
-	cpu, commands = spent(t)-cpu, processed(t, admin)-commands
+	cpu, commands = processorTime(t)-cpu, scriptRuns(t, admin)-commands
 	require.EqualValues(t, leases, admin.DBSize(t.Context()).Val())
 	renewals := float64(leases) * while.Seconds() / (ttl / 3).Seconds()
 	require.InDelta(t, renewals, float64(commands), renewals/3)
@@ -333,16 +333,16 @@ func TestManyLeases(t *testing.T) {
 	require.Zero(t, admin.DBSize(t.Context()).Val())
 }
 
-// spent is the processor time of this process.
-func spent(t *testing.T) time.Duration {
+// processorTime is the processor time of this process.
+func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// processed is how many scripts a server has run.
-func processed(t *testing.T, admin *redis.Client) int {
+// scriptRuns returns how many scripts a server has run.
+func scriptRuns(t *testing.T, admin *redis.Client) int {
 	t.Helper()
 	stats, err := admin.Info(t.Context(), "commandstats").Result()
 	require.NoError(t, err)

@@ -23,9 +23,9 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// takesTurns shows that a lock works through a client: taken, seen, contended
-// by a second client, released.
-func takesTurns(t *testing.T, first, second redis.UniversalClient) {
+// checkHandover checks that a lock works through both clients: the second one is
+// refused, waits, and is granted when the first one releases.
+func checkHandover(t *testing.T, first, second redis.UniversalClient) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -44,26 +44,26 @@ func takesTurns(t *testing.T, first, second redis.UniversalClient) {
 func TestKindsOfClients(t *testing.T) {
 	t.Run("tcp", func(t *testing.T) {
 		s := redistest.Start(t)
-		takesTurns(t, redis.NewClient(s.Options()), redis.NewClient(s.Options()))
+		checkHandover(t, redis.NewClient(s.Options()), redis.NewClient(s.Options()))
 	})
 	t.Run("unix socket", func(t *testing.T) {
 		s := redistest.StartUnix(t)
-		takesTurns(t, redis.NewClient(s.Options()), redis.NewClient(s.Options()))
+		checkHandover(t, redis.NewClient(s.Options()), redis.NewClient(s.Options()))
 	})
 	t.Run("tls", func(t *testing.T) {
 		s, _ := redistest.StartTLS(t)
-		takesTurns(t, redis.NewClient(s.Options()), redis.NewClient(s.Options()))
+		checkHandover(t, redis.NewClient(s.Options()), redis.NewClient(s.Options()))
 	})
 	t.Run("resp2 option and client name do not matter", func(t *testing.T) {
 		s := redistest.Start(t)
 		o := s.Options()
 		o.Protocol, o.ClientName, o.DB = 2, "mine", 3
-		takesTurns(t, redis.NewClient(o), redis.NewClient(s.Options()))
+		checkHandover(t, redis.NewClient(o), redis.NewClient(s.Options()))
 	})
 	t.Run("wrapper", func(t *testing.T) {
 		s := redistest.Start(t)
 		type wrapper struct{ *redis.Client }
-		takesTurns(t, wrapper{redis.NewClient(s.Options())}, redis.NewClient(s.Options()))
+		checkHandover(t, wrapper{redis.NewClient(s.Options())}, redis.NewClient(s.Options()))
 	})
 	t.Run("dialer", func(t *testing.T) {
 		s := redistest.Start(t)
@@ -119,13 +119,13 @@ func TestCredentials(t *testing.T) {
 		},
 		"streaming provider goes first": func(o *redis.Options) {
 			o.CredentialsProviderContext = func(context.Context) (string, string, error) { return "nobody", "wrong", nil }
-			o.StreamingCredentialsProvider = newStreaming("locks", "secret")
+			o.StreamingCredentialsProvider = newStreamingProvider("locks", "secret")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := s.Options()
 			set(o)
-			takesTurns(t, redis.NewClient(o), redis.NewClient(plain()))
+			checkHandover(t, redis.NewClient(o), redis.NewClient(plain()))
 		})
 	}
 	t.Run("wrong password", func(t *testing.T) {
@@ -167,18 +167,18 @@ func TestCredentials(t *testing.T) {
 	})
 }
 
-// streaming is a provider whose credentials change while sockets live.
-type streaming struct {
+// streamingProvider is a provider whose credentials change while sockets are open.
+type streamingProvider struct {
 	first     auth.Credentials
 	listeners chan auth.CredentialsListener
 	gone      chan struct{}
 }
 
-func newStreaming(user, password string) *streaming {
-	return &streaming{auth.NewBasicCredentials(user, password), make(chan auth.CredentialsListener, 16), make(chan struct{}, 16)}
+func newStreamingProvider(user, password string) *streamingProvider {
+	return &streamingProvider{auth.NewBasicCredentials(user, password), make(chan auth.CredentialsListener, 16), make(chan struct{}, 16)}
 }
 
-func (p *streaming) Subscribe(l auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+func (p *streamingProvider) Subscribe(l auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
 	l.OnNext(p.first)
 	p.listeners <- l
 	return p.first, func() error { p.gone <- struct{}{}; return nil }, nil
@@ -189,9 +189,9 @@ func TestStreamingCredentialsLogInAgainOnTheLiveSocket(t *testing.T) {
 	for _, user := range []string{"old", "new"} {
 		s.MustDo(t, "ACL", "SETUSER", user, "on", ">"+user, "allchannels", "+@all")
 	}
-	srv := onRedis(t, s)
+	srv := realServer(t, s)
 	o := s.Options()
-	p := newStreaming("old", "old")
+	p := newStreamingProvider("old", "old")
 	o.StreamingCredentialsProvider = p
 	rdb := redis.NewClient(o)
 	c := tether.New(rdb)
@@ -207,7 +207,7 @@ func TestStreamingCredentialsLogInAgainOnTheLiveSocket(t *testing.T) {
 	}
 	require.Equal(t, "old", user())
 	(<-p.listeners).OnNext(auth.NewBasicCredentials("new", "new"))
-	srv.until(t, func() bool { return user() == "new" })
+	srv.eventually(t, func() bool { return user() == "new" })
 	require.NoError(t, h.Err())
 	require.NoError(t, h.Release(t.Context()))
 	require.NoError(t, c.Close())
@@ -215,7 +215,8 @@ func TestStreamingCredentialsLogInAgainOnTheLiveSocket(t *testing.T) {
 	require.NoError(t, rdb.Close())
 }
 
-// The first write of a fresh socket, and the only one before the grant.
+// A fresh socket has one write before the grant: an acquire of a free lock takes
+// one round trip.
 func TestFreshSocketAcquiresWithOneWrite(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		o := s.options()
@@ -223,7 +224,7 @@ func TestFreshSocketAcquiresWithOneWrite(t *testing.T) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			var d net.Dialer
 			conn, err := d.DialContext(ctx, network, addr)
-			return recorded{conn, writes}, err
+			return recordingConn{conn, writes}, err
 		}
 		c := clientOf(t, redis.NewClient(o))
 		h, err := c.Acquire(t.Context(), "l")
@@ -239,13 +240,13 @@ func TestFreshSocketAcquiresWithOneWrite(t *testing.T) {
 	})
 }
 
-// recorded tells what is written, as words.
-type recorded struct {
+// recordingConn sends each write to a channel, as the words of its commands.
+type recordingConn struct {
 	net.Conn
 	writes chan<- string
 }
 
-func (c recorded) Write(p []byte) (int, error) {
+func (c recordingConn) Write(p []byte) (int, error) {
 	var commands []string
 	r := wire.NewReader(strings.NewReader(string(p)))
 	for {
@@ -274,9 +275,9 @@ func TestReplicaGrantsNothing(t *testing.T) {
 	_, err = c.Acquire(ctx, "l")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "no master")
-	onRedis(t, replica).gone(t, "l")
+	realServer(t, replica).awaitNoSubscribers(t, "l")
 
-	// Promoted while somebody waits: within the context, it is taken.
+	// An acquire waits for a master. When the replica is promoted, it is granted.
 	waiting := c.Lock("l").AcquireAsync(t.Context())
 	replica.MustDo(t, "REPLICAOF", "NO", "ONE")
 	r := <-waiting
@@ -298,7 +299,7 @@ func TestDemotedMaster(t *testing.T) {
 		<-h.Lost()
 		require.Less(t, time.Since(began), 2*health)
 		require.ErrorIs(t, h.Err(), tether.ErrNotMaster)
-		onRedis(t, s).gone(t, "l")
+		realServer(t, s).awaitNoSubscribers(t, "l")
 	})
 	t.Run("while its socket is idle", func(t *testing.T) {
 		s := redistest.Start(t)
@@ -312,9 +313,9 @@ func TestDemotedMaster(t *testing.T) {
 	})
 	t.Run("while an attempt is paused", func(t *testing.T) {
 		s := redistest.Start(t)
-		srv := onRedis(t, s)
-		// A contender that counts more than one has to ping, and that waits
-		// for the end of the pause.
+		srv := realServer(t, s)
+		// A contender that counts more than one has to ping, and PUBLISH is held
+		// up until the end of the pause.
 		bystander := redis.NewClient(s.Options())
 		defer func() { require.NoError(t, bystander.Close()) }()
 		sub := bystander.Subscribe(t.Context(), "l")
@@ -323,14 +324,14 @@ func TestDemotedMaster(t *testing.T) {
 		s.MustDo(t, "CLIENT", "PAUSE", "60000", "WRITE")
 		l := clientOf(t, redis.NewClient(s.Options())).Lock("l")
 		result := l.AcquireAsync(t.Context())
-		srv.until(t, func() bool { return srv.subscribers(t, "l") == 2 })
+		srv.eventually(t, func() bool { return srv.subscribers(t, "l") == 2 })
 		require.NoError(t, sub.Close())
-		srv.until(t, func() bool { return srv.subscribers(t, "l") == 1 })
-		// The script is waiting: it would now count one, on a replica.
+		srv.eventually(t, func() bool { return srv.subscribers(t, "l") == 1 })
+		// When the pause ends, the script counts one subscriber, but on a replica.
 		demote(s)
 		s.MustDo(t, "CLIENT", "UNPAUSE")
 		events := l.Events()
-		failed := await[tether.AttemptFailedEvent](t, events)
+		failed := awaitEvent[tether.AttemptFailedEvent](t, events)
 		require.ErrorIs(t, failed.Err, tether.ErrNotMaster)
 		require.Empty(t, result)
 		require.NoError(t, l.Close())
@@ -342,7 +343,7 @@ func TestSentinelFailover(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.StartReplica(t, master)
 	sentinel := redistest.StartSentinel(t, "main", master, replica)
-	takesTurns(t, redis.NewFailoverClient(sentinel.FailoverOptions()), redis.NewFailoverClient(sentinel.FailoverOptions()))
+	checkHandover(t, redis.NewFailoverClient(sentinel.FailoverOptions()), redis.NewFailoverClient(sentinel.FailoverOptions()))
 
 	c := clientOf(t, redis.NewFailoverClient(sentinel.FailoverOptions()))
 	h, err := c.Acquire(t.Context(), "l", tether.WithHealthCheck(health))
@@ -356,9 +357,9 @@ func TestSentinelFailover(t *testing.T) {
 	_, ok := errors.AsType[*tether.LostError](h.Err())
 	require.True(t, ok)
 
-	// The old master serves until Sentinel has told it; a hold on it in that
-	// time is lost like the first one. Then it is the new one's.
-	onNext := onRedis(t, next)
+	// Until Sentinel demotes the old master, it may grant the lock once more. Such
+	// a hold is lost like the first one. Then the new master grants it.
+	onNext := realServer(t, next)
 	for r := <-waiting; onNext.subscribers(t, "l") == 0; r = <-waiter.AcquireAsync(t.Context()) {
 		require.NoError(t, r.Err)
 		<-r.Hold.Lost()
@@ -366,8 +367,8 @@ func TestSentinelFailover(t *testing.T) {
 	require.Equal(t, tether.Held, waiter.State())
 }
 
-// Sentinel may announce another master long before the old one's connections
-// are cut or its role changes: the old one may be out of its reach.
+// Sentinel may announce another master long before the old one changes its role or
+// ends connections: it may be unreachable for Sentinel.
 func TestSentinelMovesTheMasterAwayFromALiveOne(t *testing.T) {
 	const health = 200 * time.Millisecond
 	a, b := redistest.Start(t), redistest.Start(t)
@@ -412,12 +413,12 @@ func TestEndedSocketIsNeverReplacedUnderAHold(t *testing.T) {
 		events := l.Events()
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
-		s.kill(t, "l")
+		s.killConnections(t, "l")
 		<-h.Lost()
 		<-h.Context().Done()
 		require.Equal(t, tether.Lost, l.State())
-		lost := await[tether.LostEvent](t, events)
-		// The loss tells the same everywhere, with the socket's error inside.
+		lost := awaitEvent[tether.LostEvent](t, events)
+		// Event, Err and context have the same error, which wraps the socket's.
 		require.Equal(t, h.Err(), error(lost.Err))
 		require.Equal(t, h.Err(), context.Cause(h.Context()))
 		var netErr net.Error
@@ -428,8 +429,8 @@ func TestEndedSocketIsNeverReplacedUnderAHold(t *testing.T) {
 
 func TestRefusedSubscribeNeverBecomesAGrant(t *testing.T) {
 	s := redistest.Start(t)
-	// The user may count, and somebody else is subscribed: the count behind
-	// the refused SUBSCRIBE says one, and it is not us.
+	// The user may count, and somebody else is subscribed. The count after the
+	// refused SUBSCRIBE is one, but that one is the other subscriber.
 	s.MustDo(t, "ACL", "SETUSER", "locks", "on", ">secret", "resetchannels", "&other", "+@all")
 	bystander := redis.NewClient(s.Options())
 	defer func() { require.NoError(t, bystander.Close()) }()
@@ -466,7 +467,8 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 			defer cancel()
 			_, err := clientOf(t, redis.NewClient(o)).Acquire(ctx, "l")
 			if command == "UNSUBSCRIBE" {
-				// Leaving shows it; closing the socket leaves as well.
+				// The attempt is refused by the holder. Leaving the channel then
+				// closes the socket instead.
 				require.ErrorIs(t, err, tether.ErrHeld)
 				return
 			}
@@ -483,7 +485,7 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 	}
 }
 
-// The ACL of the README, to the letter.
+// The smallest ACL of the README is enough, and each of its permissions is needed.
 func TestSmallestACL(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -500,21 +502,21 @@ func TestSmallestACL(t *testing.T) {
 	o.Username = args[2].(string)
 	o.Password = regexp.MustCompile(`>(\S+)`).FindStringSubmatch(line)[1]
 	again := *o
-	takesTurns(t, redis.NewClient(o), redis.NewClient(&again))
+	checkHandover(t, redis.NewClient(o), redis.NewClient(&again))
 	// Every single permission is needed.
 	for _, word := range args[3:] {
 		if w := word.(string); strings.HasPrefix(w, "+") {
-			s.MustDo(t, "SCRIPT", "FLUSH") // as EVAL is for a server that has forgotten it
+			s.MustDo(t, "SCRIPT", "FLUSH") // EVAL is needed only when the server has no script
 			s.MustDo(t, "ACL", "SETUSER", o.Username, "-"+strings.TrimPrefix(w, "+"))
-			require.Error(t, oneTurn(t, o), "without %s", w)
+			require.Error(t, acquireBesideHolder(t, o), "without %s", w)
 			s.MustDo(t, args...)
 		}
 	}
 }
 
-// oneTurn is an acquire and a release beside a holder, as a contender that
-// waits until the holder leaves, with what is missing on the way.
-func oneTurn(t *testing.T, o *redis.Options) error {
+// acquireBesideHolder acquires a lock, tries it with a second client, which must be
+// refused, and releases it. It returns the first error of a missing permission.
+func acquireBesideHolder(t *testing.T, o *redis.Options) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	one, two := *o, *o
@@ -536,8 +538,9 @@ func oneTurn(t *testing.T, o *redis.Options) error {
 	return h.Release(ctx)
 }
 
-// speaker is a server that answers every command with what a function says.
-func speaker(t *testing.T, answer func(args []string) string) string {
+// scriptedServer is a server that answers every command with the result of a
+// function. It returns its address.
+func scriptedServer(t *testing.T, answer func(args []string) string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
@@ -575,7 +578,7 @@ func TestServerWithoutRESP3IsUnsupported(t *testing.T) {
 		"unknown protocol": "-NOPROTO unsupported protocol version\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			addr := speaker(t, func(args []string) string {
+			addr := scriptedServer(t, func(args []string) string {
 				if args[0] == "HELLO" {
 					return reply
 				}
@@ -590,7 +593,7 @@ func TestServerWithoutRESP3IsUnsupported(t *testing.T) {
 }
 
 func TestNonsenseIsUnsupported(t *testing.T) {
-	addr := speaker(t, func(args []string) string {
+	addr := scriptedServer(t, func(args []string) string {
 		if args[0] == "SUBSCRIBE" {
 			return ">3\r\n$9\r\nsubscribe\r\n$1\r\nl\r\n:1\r\n"
 		}
@@ -612,13 +615,13 @@ func TestTroubleThatPassesIsRetried(t *testing.T) {
 	} {
 		t.Run(strings.Fields(reply)[0], func(t *testing.T) {
 			s := redistest.Start(t)
-			troubled := speaker(t, func([]string) string { return reply })
+			failing := scriptedServer(t, func([]string) string { return reply })
 			dials := 0
 			o := s.Options()
 			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				dials++ // one dial at a time
 				if dials < 4 {
-					addr = troubled
+					addr = failing
 				}
 				var d net.Dialer
 				return d.DialContext(ctx, network, addr)
@@ -657,7 +660,7 @@ func TestRefusedConnectionIsRetried(t *testing.T) {
 	require.NoError(t, r.Hold.Release(t.Context()))
 }
 
-// go-redis's TLS dialler does not look at its context.
+// go-redis's TLS dialler ignores its context.
 func TestTLSDialToABlackHoleReturnsWithTheContext(t *testing.T) {
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -680,7 +683,8 @@ func TestTLSDialToABlackHoleReturnsWithTheContext(t *testing.T) {
 	require.Less(t, time.Since(began), time.Second)
 }
 
-// A connection that has yet to shake hands would do so with its first write.
+// The handshake must be done in the dial. A tls.Conn without one does it in its
+// first write, which is not bounded by the caller's context.
 func TestTLSHandshakeIsPartOfTheDial(t *testing.T) {
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -703,8 +707,8 @@ func TestTLSHandshakeIsPartOfTheDial(t *testing.T) {
 	require.Less(t, time.Since(began), time.Second)
 }
 
-// Anybody may publish a ping that wants its answers where the holder's user may
-// not publish.
+// A ping may name a response channel on which the holder's user may not publish.
+// The refused answer must not end the hold: anybody could end it with such a ping.
 func TestAnswerThatIsRefusedIsNoLoss(t *testing.T) {
 	s := redistest.Start(t)
 	s.MustDo(t, "ACL", "SETUSER", "locks", "on", ">secret", "resetchannels", "&l", "&l-*", "+@all")
@@ -716,7 +720,7 @@ func TestAnswerThatIsRefusedIsNoLoss(t *testing.T) {
 	require.NoError(t, err)
 	s.MustDo(t, "PUBLISH", "l", wire.EncodePing(protocol.Ping{Response: "elsewhere"}))
 	for {
-		if e := await[tether.HealthEvent](t, events); e.Err != nil {
+		if e := awaitEvent[tether.HealthEvent](t, events); e.Err != nil {
 			_, ok := errors.AsType[*tether.PermissionError](e.Err)
 			require.True(t, ok, "%v", e.Err)
 			break
@@ -726,13 +730,14 @@ func TestAnswerThatIsRefusedIsNoLoss(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-// muted is a connection that dies without a word: what is written is lost.
-type muted struct {
+// blackholeConn is a connection that, once dead is closed, loses all writes without
+// an error.
+type blackholeConn struct {
 	net.Conn
 	dead <-chan struct{}
 }
 
-func (c muted) Write(p []byte) (int, error) {
+func (c blackholeConn) Write(p []byte) (int, error) {
 	select {
 	case <-c.dead:
 		return len(p), nil
@@ -750,7 +755,7 @@ func TestIdleSocketsThatAreSilentlyDeadCostOneWait(t *testing.T) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, network, addr)
 		if dials++; dials <= 4 { // one dial at a time
-			return muted{conn, dead}, err
+			return blackholeConn{conn, dead}, err
 		}
 		return conn, err
 	}
@@ -775,7 +780,8 @@ func TestIdleSocketsThatAreSilentlyDeadCostOneWait(t *testing.T) {
 	require.Equal(t, 5, dials)
 }
 
-// A provider of credentials may take its time to say good-bye.
+// The unsubscribe function of a streaming provider may block. It must not delay
+// other locks or Close.
 func TestSlowProviderHoldsNobodyUp(t *testing.T) {
 	s := redistest.Start(t)
 	o := s.Options()

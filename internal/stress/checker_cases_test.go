@@ -11,15 +11,15 @@ import (
 
 const ms = time.Millisecond
 
-// at dates an entry.
+// at sets the time of an entry.
 func at(t time.Duration, e entry) entry {
 	e.At = t
 	return e
 }
 
-// grants is a hold from its grant to its end, which is not written if it is
-// zero. Its token is its number, so it was drawn long ago: it may have been
-// granted as soon as it was asked for, a millisecond before it begins.
+// grants are the entries of a hold, without an end if to is zero. The token is the
+// hold's number, which as a time is long ago. So the earliest grant is the time at
+// which the hold was asked for, a millisecond before its begin entry.
 func grants(who string, n int, mode string, from, to time.Duration) []entry {
 	e := entry{Kind: begin, Who: who, Lock: "l", Hold: n, Mode: mode, ID: who, Then: from - ms}
 	if mode == writer {
@@ -32,21 +32,21 @@ func grants(who string, n int, mode string, from, to time.Duration) []entry {
 	return list
 }
 
-// loses ends a hold that is told of its loss.
+// loses is the entry of a hold whose process was told of its loss.
 func loses(who string, n int, then time.Duration) entry {
 	return at(then+ms, entry{Kind: lost, Who: who, Hold: n, Then: then})
 }
 
 func stops(who string, from, to time.Duration) []entry {
-	return []entry{at(from, entry{Kind: stop, Who: who}), at(to, entry{Kind: cont, Who: who})}
+	return []entry{at(from, entry{Kind: stopping, Who: who}), at(to, entry{Kind: continued, Who: who})}
 }
 
-func cuts(id string, when time.Duration, n int64) []entry {
-	return []entry{at(when, entry{Kind: cutting, ID: id}), at(when+ms, entry{Kind: cut, ID: id, N: n})}
+func disconnects(id string, when time.Duration, n int64) []entry {
+	return []entry{at(when, entry{Kind: disconnecting, ID: id}), at(when+ms, entry{Kind: disconnected, ID: id, N: n})}
 }
 
 func restarts(when time.Duration) []entry {
-	return []entry{at(when, entry{Kind: down}), at(when+ms, entry{Kind: dead}), at(when+100*ms, entry{Kind: up})}
+	return []entry{at(when, entry{Kind: serverKilling}), at(when+ms, entry{Kind: serverKilled}), at(when+100*ms, entry{Kind: serverStarted})}
 }
 
 func pauses(what string, when, d time.Duration) []entry {
@@ -56,7 +56,7 @@ func pauses(what string, when, d time.Duration) []entry {
 	}
 }
 
-func lives(who string, ends kind, when time.Duration) []entry {
+func process(who string, ends kind, when time.Duration) []entry {
 	return []entry{at(0, entry{Kind: started, Who: who}), at(when, entry{Kind: ends, Who: who})}
 }
 
@@ -64,10 +64,10 @@ func writes(who string, n int, k kind, when time.Duration) entry {
 	return at(when, entry{Kind: k, Who: who, Lock: "l", Hold: n, Token: int64(n)})
 }
 
-// TestJudge plants what no lock may do, and shows beside it what it may. The
-// time-out is 400 ms, a health check may take a second, and who is to be told
-// is told within 500 ms.
-func TestJudge(t *testing.T) {
+// TestChecker has a history for each violation, and beside it what is none. The
+// unavailable time-out is 400 ms, a health check may take a second, and a holder
+// must be told of its loss within 500 ms.
+func TestChecker(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		history [][]entry
@@ -100,7 +100,7 @@ func TestJudge(t *testing.T) {
 			grants("a", 1, writer, 100*ms, 200*ms), grants("b", 2, writer, 150*ms, 160*ms), grants("c", 3, writer, 155*ms, 158*ms),
 		}, []string{"b's", "c's", "c's"}},
 
-		// What a stop explains.
+		// Overlaps beside a stop.
 		{"stopped for long", [][]entry{
 			grants("a", 1, writer, 100*ms, 0), stops("a", 120*ms, 900*ms), {loses("a", 1, 905*ms)}, grants("b", 2, writer, 600*ms, 1000*ms),
 		}, nil},
@@ -137,28 +137,28 @@ func TestJudge(t *testing.T) {
 			grants("b", 2, writer, 600*ms, 1600*ms),
 		}, nil},
 
-		// What else explains an overlap.
+		// Overlaps beside other faults.
 		{"cut off", [][]entry{
-			grants("a", 1, writer, 100*ms, 0), cuts("a", 120*ms, 1), {loses("a", 1, 130*ms)}, grants("b", 2, writer, 125*ms, 140*ms),
+			grants("a", 1, writer, 100*ms, 0), disconnects("a", 120*ms, 1), {loses("a", 1, 130*ms)}, grants("b", 2, writer, 125*ms, 140*ms),
 		}, nil},
 		{"not cut off", [][]entry{
-			grants("a", 1, writer, 100*ms, 200*ms), cuts("a", 120*ms, 0), grants("b", 2, writer, 125*ms, 140*ms),
+			grants("a", 1, writer, 100*ms, 200*ms), disconnects("a", 120*ms, 0), grants("b", 2, writer, 125*ms, 140*ms),
 		}, []string{"b's hold 2"}},
 		{"another one was cut off", [][]entry{
-			grants("a", 1, writer, 100*ms, 200*ms), cuts("b", 120*ms, 1), grants("b", 2, writer, 125*ms, 140*ms),
+			grants("a", 1, writer, 100*ms, 200*ms), disconnects("b", 120*ms, 1), grants("b", 2, writer, 125*ms, 140*ms),
 		}, []string{"b's hold 2"}},
 		{"cut off while it is stopped", [][]entry{
-			grants("a", 1, writer, 100*ms, 0), stops("a", 110*ms, 300*ms), cuts("a", 120*ms, 1), {loses("a", 1, 310*ms)},
+			grants("a", 1, writer, 100*ms, 0), stops("a", 110*ms, 300*ms), disconnects("a", 120*ms, 1), {loses("a", 1, 310*ms)},
 			grants("b", 2, writer, 125*ms, 400*ms),
 		}, nil},
 		{"restart", [][]entry{
 			grants("a", 1, writer, 100*ms, 0), restarts(120 * ms), {loses("a", 1, 500*ms)}, grants("b", 2, writer, 230*ms, 400*ms),
 		}, nil},
 		{"killed", [][]entry{
-			lives("a", kill, 120*ms), grants("a", 1, writer, 100*ms, 0), grants("b", 2, writer, 121*ms, 130*ms),
+			process("a", killing, 120*ms), grants("a", 1, writer, 100*ms, 0), grants("b", 2, writer, 121*ms, 130*ms),
 		}, nil},
 		{"killed later", [][]entry{
-			lives("a", kill, 130*ms), grants("a", 1, writer, 100*ms, 0), grants("b", 2, writer, 121*ms, 140*ms),
+			process("a", killing, 130*ms), grants("a", 1, writer, 100*ms, 0), grants("b", 2, writer, 121*ms, 140*ms),
 		}, []string{"b's hold 2"}},
 		{"paused for long", [][]entry{
 			grants("a", 1, writer, 100*ms, 0), pauses(pauseAll, 110*ms, 1200*ms), {loses("a", 1, 1320*ms)}, grants("b", 2, writer, 1311*ms, 1400*ms),
@@ -204,7 +204,7 @@ func TestJudge(t *testing.T) {
 
 		// Losses.
 		{"nobody told it", [][]entry{
-			grants("a", 1, writer, 100*ms, 900*ms), cuts("a", 120*ms, 1),
+			grants("a", 1, writer, 100*ms, 900*ms), disconnects("a", 120*ms, 1),
 		}, []string{"a's hold 1 of l (writer, token 1, id a) goes on for 779ms after the end of its connection"}},
 		{"nobody told it of the restart", [][]entry{
 			grants("a", 1, writer, 100*ms, 900*ms), restarts(120 * ms),
@@ -226,15 +226,15 @@ func TestJudge(t *testing.T) {
 		{"an end without a beginning", [][]entry{
 			{at(100*ms, entry{Kind: end, Who: "a", Hold: 1})},
 		}, []string{"end of a's hold 1, which has not begun"}},
-		{"it left", [][]entry{lives("a", left, 100*ms)}, nil},
-		{"it did not leave", [][]entry{{at(0, entry{Kind: started, Who: "a"})}}, []string{"a has not left in order"}},
-		{"trouble", [][]entry{{at(0, entry{Kind: trouble, Who: "a", Text: "leak"})}}, []string{"a: leak"}},
+		{"it finished", [][]entry{process("a", finished, 100*ms)}, nil},
+		{"it did not finish", [][]entry{{at(0, entry{Kind: started, Who: "a"})}}, []string{"a did not end in order"}},
+		{"a worker reports an error", [][]entry{{at(0, entry{Kind: workerError, Who: "a", Text: "leak"})}}, []string{"a: leak"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			history := slices.Concat(c.history...)
 			slices.SortStableFunc(history, func(a, b entry) int { return cmp.Compare(a.At, b.At) })
-			j := judge{unavailable: 400 * ms, health: time.Second, tell: 500 * ms}
-			found := j.judge(history)
+			k := checker{unavailable: 400 * ms, health: time.Second, noticeTime: 500 * ms}
+			found := k.check(history)
 			require.Len(t, found, len(c.want), "%q", found)
 			for i, want := range c.want {
 				require.Contains(t, found[i], want)
@@ -243,9 +243,11 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A SIGKILL in the middle of a write leaves half a line. The line after it must be
+// readable.
 func TestATornLineSpoilsNoOther(t *testing.T) {
 	path := t.TempDir() + "/history"
-	j, err := openJournal(path)
+	j, err := openHistory(path)
 	require.NoError(t, err)
 	j.add(entry{Kind: begin, Who: "a", Hold: 1})
 	_, err = j.file.WriteString("\n{\"At\":12,\"Ki")
