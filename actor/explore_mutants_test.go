@@ -53,7 +53,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a higher 4.1 pending ignored", by: "TestSmallWorlds/4.1", file: "protocol/confirm.go",
-		old: "\tcase r.predates():\n\t\t// Though", new: "\tcase false:\n\t\t// Though",
+		old: "\tcase r.isPre42():\n\t\t// Its id", new: "\tcase false:\n\t\t// Its id",
 	},
 	{
 		name: "prefix reap", file: "wire/clients.go",

@@ -1,14 +1,14 @@
 package protocol
 
-// Blocking returns those of others that hold the lock in a way that want
-// cannot share, in their order, and nil if there are none. It is what a single
-// try is refused for, and what an error names. others must not contain the
-// asker's own record.
+// Blocking returns the records of others that hold the lock in a way that is
+// incompatible with want. It keeps their order, and returns nil if there are
+// none. A try is refused if there is one, and the error names them. others must
+// not contain the caller's own record.
 //
-// An exclusive record blocks everybody, an unreadable one likewise. A reader
-// that holds blocks writers. An elected writer blocks readers, who queue behind
-// it, as a holder would. Other contenders, and readers that are still joining,
-// hold nothing. Any want but [Shared] asks as a writer.
+// An exclusive or unreadable record blocks every want. A reader that holds the
+// lock blocks writers. An elected writer blocks readers, which queue behind it.
+// Other contenders and joining readers hold nothing, so they block nobody. Any
+// want other than [Shared] counts as [Exclusive].
 func Blocking(want Mode, others []Record) []Record {
 	var holders []Record
 	for _, r := range others {

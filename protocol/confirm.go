@@ -1,66 +1,67 @@
 package protocol
 
-// Confirm judges a conclusive probe taken while self's own record was already
-// exclusive: [Granted], [Again] or [Demote]. With nobody else there it is
-// Granted. self is the writer's holder id, and a record of that id among
-// others is ignored.
+// Confirm returns the verdict for a writer that has promoted: [Granted], [Again]
+// or [Demote]. Without others it is Granted. others are the records of a
+// conclusive probe that was sent when the writer's own record was already
+// exclusive. self is the writer's holder id; a record with that id is ignored.
 //
-// Of two writers that see each other's exclusive record neither is granted.
-// Ids only decide which of the two gives up first.
+// If two writers see each other's exclusive record, neither is granted. The ids
+// only decide which of them demotes first.
 func Confirm(self string, others []Record) Verdict {
-	return judge(Granted, self, others, func(r Record) Verdict {
+	return mostCautious(Granted, self, others, func(r Record) Verdict {
 		switch {
 		case r.claimsExclusive():
-			return rivalPermits(self, r)
+			return confirmAgainstExclusive(self, r)
 		case r.Mode == Shared:
-			return readerPermits(r)
+			return confirmAgainstReader(r)
 		default:
-			return contenderPermits(self, r)
+			return confirmAgainstPending(self, r)
 		}
 	})
 }
 
-// rivalPermits judges another exclusive record.
-func rivalPermits(self string, r Record) Verdict {
-	if r.opaque() || r.predates() {
-		// It never confirms, so it never gives up.
+// confirmAgainstExclusive is the verdict on an exclusive or unreadable record.
+func confirmAgainstExclusive(self string, r Record) Verdict {
+	if r.unreadable() || r.isPre42() {
+		// It does not confirm, so it never demotes.
 		return Demote
 	}
 	if r.ID < self {
 		return Demote
 	}
-	// It sees us in its own confirm and demotes. Standing beside it until then
-	// would rest on that; it may have been granted before we promoted.
+	// It will see us in its own confirm and demote, unless it was granted before
+	// we promoted. So a grant now would not be safe.
 	return Again
 }
 
-// readerPermits judges a reader.
-func readerPermits(r Record) Verdict {
+// confirmAgainstReader is the verdict on a shared record.
+func confirmAgainstReader(r Record) Verdict {
 	if r.Joining {
-		// It leaves if it sees us. If it judged a probe from before, it is
-		// about to hold.
+		// If its probe counts us, it leaves. If it probed before we promoted, it
+		// may be about to hold the lock.
 		return Again
 	}
-	// It holds without ever asking again, so it is for us to yield.
+	// It holds without probing again, so it does not yield to us.
 	return Demote
 }
 
-// contenderPermits judges a writer that is still pending.
-func contenderPermits(self string, r Record) Verdict {
+// confirmAgainstPending is the verdict on a writer that is still pending.
+func confirmAgainstPending(self string, r Record) Verdict {
 	lower := r.ID < self
 	switch {
-	case lower && r.predates():
-		// It wins the sort against us and will promote.
+	case lower && r.isPre42():
+		// It elects itself because its id sorts before ours, and promotes.
 		return Demote
 	case lower:
-		// It may be about to promote on an answer that we gave as pending.
+		// It may be about to promote, because we answered its probe when we were
+		// still pending.
 		return Again
-	case r.predates():
-		// Though it would lose the sort: it may have counted itself alone
-		// before we came, and then it promotes without a look at anybody.
+	case r.isPre42():
+		// Its id sorts after ours, but that is not enough: it may have counted
+		// one subscriber before we joined. Then it promotes without a probe.
 		return Again
 	default:
-		// Its own confirm will see us.
+		// If it promotes, it will see us in its own confirm and demote.
 		return Granted
 	}
 }

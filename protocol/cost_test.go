@@ -1,4 +1,5 @@
-// Under the race detector pools lose things, and allocations cannot be counted.
+// The race detector makes pools drop items at random, so that allocations cannot
+// be counted.
 
 //go:build !race
 
@@ -13,7 +14,7 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// contenders are n writers that wait, none of whom has won.
+// contenders returns the records of n pending writers that are not elected.
 func contenders(n int) []protocol.Record {
 	var others []protocol.Record
 	for i := range n {
@@ -22,7 +23,7 @@ func contenders(n int) []protocol.Record {
 	return others
 }
 
-// verdicts are the three questions to a set of records.
+// verdicts are the functions that return a verdict, by name.
 var verdicts = map[string]func(others []protocol.Record) protocol.Verdict{
 	"elect":   func(others []protocol.Record) protocol.Verdict { return protocol.Elect("f", false, others) },
 	"confirm": func(others []protocol.Record) protocol.Verdict { return protocol.Confirm("f", others) },
@@ -43,7 +44,7 @@ func BenchmarkVerdict(b *testing.B) {
 	}
 }
 
-// TestVerdictAllocations: a verdict looks at records and makes nothing.
+// TestVerdictAllocations checks that a verdict is found without allocations.
 func TestVerdictAllocations(t *testing.T) {
 	others := contenders(100)
 	for name, judge := range verdicts {

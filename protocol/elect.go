@@ -1,43 +1,45 @@
 package protocol
 
-// Elect judges a conclusive probe for a writer whose own record is still
-// pending: [Promote], [Wait], [Defer] or [Held]. With nobody else there it is
-// Promote.
+// Elect returns the verdict for a writer whose own record is pending: [Promote],
+// [Wait], [Defer] or [Held]. Without others it is Promote. others are the records
+// of a conclusive probe.
 //
-// self is the writer's holder id, and a record of that id among others is
-// ignored. elected says whether self has won already and advertises it: an
-// incumbent keeps its win against newcomers of any id, and loses it only to
-// somebody who would not give way.
+// self is the writer's holder id; a record with that id is ignored. elected is
+// true for an incumbent, which has won an election before and advertises it. An
+// incumbent keeps its election against newcomers of any id. It loses it only to a
+// holder, to an incumbent with a lower id, or to a pre-4.2 peer with a lower id,
+// which does not know about elections.
 //
-// The election is about progress, that of the contenders somebody stays. That
-// no two writers are granted rests on [Confirm].
+// The election is about progress: one of the contenders stays. Safety, that no
+// two writers are granted, does not depend on it but on [Confirm].
 func Elect(self string, elected bool, others []Record) Verdict {
-	against := freshAgainst
+	electAgainst := electNewcomer
 	if elected {
-		against = incumbentAgainst
+		electAgainst = electIncumbent
 	}
-	return judge(Promote, self, others, func(r Record) Verdict {
+	return mostCautious(Promote, self, others, func(r Record) Verdict {
 		switch {
 		case r.claimsExclusive():
 			return Held
 		case r.Mode == Shared:
-			// A joining reader too: it may have judged a probe in which we
-			// were not there yet, and be granted late.
+			// A joining reader, too: its probe may have been before we joined,
+			// and then it may still be granted.
 			return Wait
 		default:
-			return against(self, r)
+			return electAgainst(self, r)
 		}
 	})
 }
 
-// freshAgainst judges another contender for a writer that has won nothing yet.
-func freshAgainst(self string, r Record) Verdict {
+// electNewcomer is the verdict on another pending writer for one that has not won
+// an election.
+func electNewcomer(self string, r Record) Verdict {
 	switch {
 	case r.Election == Elected:
-		// Whatever its id, or a newcomer with a lower one would take the turn
-		// of a writer that has waited. It is worth waiting for, and not only
-		// when readers are in sight: lower ids that came straight back would
-		// hold its promotion off again and again.
+		// Its id does not matter: otherwise a newcomer with a lower id would
+		// take the turn of a writer that has waited. The verdict is Held and not
+		// Defer even without readers: newcomers with lower ids would come back
+		// after a few round trips and make it wait again and again.
 		return Held
 	case r.ID < self:
 		return Defer
@@ -46,23 +48,24 @@ func freshAgainst(self string, r Record) Verdict {
 	}
 }
 
-// incumbentAgainst judges another contender for an elected writer.
-func incumbentAgainst(self string, r Record) Verdict {
+// electIncumbent is the verdict on another pending writer for an elected one.
+func electIncumbent(self string, r Record) Verdict {
 	if r.ID > self {
-		// It loses the sort, or forfeits its own election to ours.
+		// Its id sorts after ours, so it defers or gives up its own election.
 		return Promote
 	}
 	switch {
 	case r.Election == Elected:
-		// Two elections can be won at once, each on an answer from before the
-		// other's. The lower id keeps its own.
+		// Two writers can be elected at once, if each answered the other's probe
+		// before it was elected. The lower id stays elected.
 		return Held
-	case r.predates():
-		// It will elect itself by its id and cannot be told that we have won.
+	case r.isPre42():
+		// It elects itself because its id sorts before ours, and ignores that we
+		// are elected.
 		return Defer
 	default:
-		// The hold-off. Its answer may be older than our election, and it may
-		// be about to win on what it saw. The next probe tells: it has left,
+		// The hold-off. It may have answered before we were elected, and may be
+		// about to elect itself. The next probe shows the outcome: it has left,
 		// or it is elected or exclusive.
 		return Wait
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// A writer meets another one, promotes, and finds a reader that got in.
+// A writer with the lowest id promotes. In its confirming probe it finds a reader
+// that was granted meanwhile, and demotes.
 func Example() {
 	others := []protocol.Record{
 		{ID: "c", Mode: protocol.Pending, Election: protocol.NotElected},

@@ -1,13 +1,14 @@
 package protocol
 
-// Join judges a conclusive probe for a reader: [Granted], [Defer] or [Held].
-// With nobody else there it is Granted. self is the reader's holder id, and a
-// record of that id among others is ignored.
+// Join returns the verdict for a joining reader: [Granted], [Defer] or [Held].
+// Without others it is Granted. others are the records of a conclusive probe.
+// self is the reader's holder id; a record with that id is ignored.
 //
-// Readers keep company with readers only. One writer on the channel, even one
-// that has won nothing, keeps new readers out, so that they cannot starve it.
+// A reader is granted only if all others are readers. A single pending writer,
+// elected or not, keeps new readers out. Otherwise a steady stream of readers
+// could starve it.
 func Join(self string, others []Record) Verdict {
-	return judge(Granted, self, others, func(r Record) Verdict {
+	return mostCautious(Granted, self, others, func(r Record) Verdict {
 		switch {
 		case r.claimsExclusive():
 			return Held

@@ -8,10 +8,11 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// questions are all the ways in which a set of records is judged.
-var questions = []struct {
+// verdictFuncs are the functions that return a verdict. best is the verdict
+// without other participants.
+var verdictFuncs = []struct {
 	name string
-	ask  func(self string, others []protocol.Record) protocol.Verdict
+	call func(self string, others []protocol.Record) protocol.Verdict
 	best protocol.Verdict
 }{
 	{"fresh", func(self string, rs []protocol.Record) protocol.Verdict { return protocol.Elect(self, false, rs) }, protocol.Promote},
@@ -27,26 +28,26 @@ func TestZeroVerdictIsNoGrant(t *testing.T) {
 	}
 }
 
-// Each question has its own answers; a promotion never comes without an
-// election, nor a grant from one.
-func TestVerdictsOfEachQuestion(t *testing.T) {
+// Each function returns only its own verdicts: for example, only Elect promotes,
+// and it never grants.
+func TestVerdictsOfEachFunction(t *testing.T) {
 	allowed := map[string][]protocol.Verdict{
 		"fresh":   {protocol.Held, protocol.Defer, protocol.Wait, protocol.Promote},
 		"elected": {protocol.Held, protocol.Defer, protocol.Wait, protocol.Promote},
 		"confirm": {protocol.Demote, protocol.Again, protocol.Granted},
 		"join":    {protocol.Held, protocol.Defer, protocol.Granted},
 	}
-	for _, q := range questions {
+	for _, q := range verdictFuncs {
 		seen := map[protocol.Verdict]bool{}
 		eachSet(everyRecord([]string{"a", "c"}, realModes, realElections), 2, func(set []protocol.Record) {
-			seen[q.ask("b", set)] = true
+			seen[q.call("b", set)] = true
 		})
 		var got []protocol.Verdict
 		for v := range seen {
 			got = append(got, v)
 		}
 		require.ElementsMatch(t, allowed[q.name], got, q.name)
-		require.Equal(t, q.best, q.ask("b", nil), q.name)
+		require.Equal(t, q.best, q.call("b", nil), q.name)
 	}
 }
 
@@ -59,8 +60,8 @@ func TestOrderAndRepetitionMakeNoDifference(t *testing.T) {
 			mixed = append(mixed, others[rng.IntN(len(others))])
 		}
 		rng.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-		for _, q := range questions {
-			require.Equal(t, q.ask(self, others), q.ask(self, mixed), "%s %s: %s", q.name, self, show(mixed))
+		for _, q := range verdictFuncs {
+			require.Equal(t, q.call(self, others), q.call(self, mixed), "%s %s: %s", q.name, self, show(mixed))
 		}
 	}
 }
@@ -70,8 +71,8 @@ func TestRecordsAreNotWrittenTo(t *testing.T) {
 	for range 1_000 {
 		self, others := randomSet(rng)
 		before := append([]protocol.Record(nil), others...)
-		for _, q := range questions {
-			q.ask(self, others)
+		for _, q := range verdictFuncs {
+			q.call(self, others)
 		}
 		holders := protocol.Blocking(protocol.Exclusive, others)
 		for i := range holders {
@@ -87,8 +88,8 @@ func TestMoreRecordsNeverPermitMore(t *testing.T) {
 	for range 5_000 {
 		self, others := randomSet(rng)
 		for _, more := range everyRecord([]string{"a", "g"}, realModes, realElections)[rng.IntN(4):] {
-			for _, q := range questions {
-				without, with := q.ask(self, others), q.ask(self, append(others[:len(others):len(others)], more))
+			for _, q := range verdictFuncs {
+				without, with := q.call(self, others), q.call(self, append(others[:len(others):len(others)], more))
 				if with > without {
 					t.Fatalf("%s %s: %s: %v, with %+v: %v", q.name, self, show(others), without, more, with)
 				}
@@ -97,8 +98,9 @@ func TestMoreRecordsNeverPermitMore(t *testing.T) {
 	}
 }
 
-// Nobody is granted anything in sight of an exclusive record, nor a writer in
-// sight of a reader that holds or joins. That is the safety of the lock.
+// No record set with an exclusive record permits a grant, and none with a reader
+// permits a writer's grant, whether the reader holds or joins. The safety of the
+// lock depends on this.
 func TestGrantsExcludeClaims(t *testing.T) {
 	eachSet(everyRecord([]string{"a", "c"}, realModes, realElections), 3, func(set []protocol.Record) {
 		exclusive, shared, contender := false, false, false
@@ -128,10 +130,10 @@ func TestGrantsExcludeClaims(t *testing.T) {
 	})
 }
 
-// Two that see each other's claim, and whoever else is there, are never both
-// granted: two writers not even one of them, and of a writer and a reader the
-// reader holds on.
-func TestMutualSight(t *testing.T) {
+// Two participants that see each other's claim are never both granted, whichever
+// records there are besides. Of two writers neither is granted. Of a writer and a
+// reader, the writer is not granted, and neither is a reader that joins.
+func TestMutuallyVisibleClaimsAreNotBothGranted(t *testing.T) {
 	eachSet(everyRecord([]string{"a", "c", "e"}, realModes, realElections), 1, func(rest []protocol.Record) {
 		for _, election := range realElections {
 			b := protocol.Record{ID: "b", Mode: protocol.Exclusive, Election: election}
@@ -147,14 +149,14 @@ func TestMutualSight(t *testing.T) {
 	})
 }
 
-// A verdict of Held that is not about a holder is about an elected writer, so
-// whoever goes to sleep leaves somebody on the channel who can wake it.
+// The verdict is Held only because of a holder or an elected writer. So a
+// contender that sleeps leaves a participant on the channel that can wake it.
 func TestHeldHasAReason(t *testing.T) {
 	eachSet(everyRecord([]string{"a", "c"}, realModes, realElections), 2, func(set []protocol.Record) {
-		// What blocks a reader is exclusive or elected.
+		// A reader is blocked by exclusive records and by elected writers.
 		reasons := len(protocol.Blocking(protocol.Shared, set))
-		for _, q := range questions {
-			if q.ask("b", set) == protocol.Held {
+		for _, q := range verdictFuncs {
+			if q.call("b", set) == protocol.Held {
 				require.NotZero(t, reasons, "%s: %s", q.name, show(set))
 			}
 		}
@@ -162,9 +164,9 @@ func TestHeldHasAReason(t *testing.T) {
 	})
 }
 
-// Of any number of contending writers that see each other exactly one stays on
-// the channel, whoever of them has been elected and whoever reads; the rest
-// leaves. So they neither all give way nor get into each other's way for long.
+// Of any number of pending writers that see each other, exactly one stays on the
+// channel, whichever of them are elected and whether there is a reader. So they
+// never all give way, and do not stay in each other's way.
 func TestOneContenderStays(t *testing.T) {
 	ids := []string{"a", "b", "c", "d"}
 	reader := protocol.Record{ID: "r", Mode: protocol.Shared, Election: protocol.NotElected}
@@ -195,8 +197,8 @@ func TestOneContenderStays(t *testing.T) {
 	}
 }
 
-// Of any number of promoted writers that see each other the one of the lowest
-// id outlives the rest and is then granted.
+// Of several promoted writers that see each other, all but the one with the
+// lowest id demote. Then that one is granted.
 func TestOnePromotionSurvives(t *testing.T) {
 	present := []protocol.Record{
 		{ID: "b", Mode: protocol.Exclusive, Election: protocol.Elected},
@@ -207,7 +209,7 @@ func TestOnePromotionSurvives(t *testing.T) {
 	require.Equal(t, protocol.Demote, protocol.Confirm("d", present))
 	require.Equal(t, protocol.Demote, protocol.Confirm("f", present))
 
-	// Who demotes answers as a pending writer until it has left.
+	// A writer that demotes answers as pending until it has left.
 	for i := range present[1:] {
 		present[i+1].Mode, present[i+1].Election = protocol.Pending, protocol.NotElected
 	}

@@ -3,32 +3,34 @@ package protocol
 import "slices"
 
 const (
-	// MaxQueue is how many waiters a participant remembers.
+	// MaxQueue is the maximum number of waiters in a participant's queue.
 	MaxQueue = 4096
-	// MaxLuggage is how many of them travel with a message. The others come
-	// back by themselves: every waiter asks again from time to time.
+	// MaxLuggage is the maximum number of waiters that travel with a message.
+	// The others are not lost: every waiter probes from time to time, and is
+	// queued again.
 	MaxLuggage = 256
 )
 
-// Waiter is one place in a queue: the holder id of a participant that was
-// refused and sleeps, and what it wants, [Exclusive] or [Shared].
+// Waiter is one entry of a queue: a holder id, and the mode that its owner waits
+// for, [Exclusive] or [Shared].
 type Waiter struct {
 	ID   string
 	Want Mode
 }
 
-// Queue are the waiters that a participant knows of, the first to be served at
-// the head. It is a hint about order and about whom to wake, never about who
-// may hold the lock.
+// Queue is the list of waiters that a participant knows, the next one first. It
+// is a hint about the order and about whom to wake. It never decides who may hold
+// the lock.
 type Queue []Waiter
 
-// Place is the place of a waiter, from 1, or 0 if it is not queued.
+// Place returns the place of a waiter, starting at 1, or 0 if it is not queued.
 func (q Queue) Place(id string) int {
 	return 1 + slices.IndexFunc(q, func(w Waiter) bool { return w.ID == id })
 }
 
-// Add puts a waiter at the tail. One that is queued already keeps its place,
-// and what it wants now counts.
+// Add appends a waiter and returns the queue. A waiter that is already queued
+// keeps its place, and its Want is updated in place. A full queue does not take
+// new waiters.
 func (q Queue) Add(w Waiter) Queue {
 	if place := q.Place(w.ID); place > 0 {
 		q[place-1].Want = w.Want
@@ -40,8 +42,8 @@ func (q Queue) Add(w Waiter) Queue {
 	return append(q, w)
 }
 
-// Before returns the queue of first, in its order, and behind it those of q
-// that are not among them. Who is named twice has the earlier place.
+// Before returns a new queue: first, followed by q. A waiter that occurs more
+// than once keeps its first place. At most MaxQueue waiters are kept.
 func (q Queue) Before(first ...Waiter) Queue {
 	merged := make(Queue, 0, min(len(first)+len(q), MaxQueue))
 	seen := make(map[string]bool, cap(merged))
@@ -56,34 +58,39 @@ func (q Queue) Before(first ...Waiter) Queue {
 	return merged
 }
 
-// Without returns the queue without one waiter.
+// Without returns a copy of the queue without one waiter.
 func (q Queue) Without(id string) Queue {
 	return slices.DeleteFunc(slices.Clone(q), func(w Waiter) bool { return w.ID == id })
 }
 
-// Luggage is as much of the queue as travels with a message.
+// Luggage returns the part of the queue that travels with a message: the first
+// MaxLuggage waiters. It is not a copy.
 func (q Queue) Luggage() Queue { return q[:min(len(q), MaxLuggage)] }
 
-// Ping asks the participants of a channel for their records. Everything but
-// Response is known only of peers that tell it.
+// Ping asks the participants of a channel for their records. Only tether sends
+// the fields other than Response.
 type Ping struct {
-	// Response is the channel on which the answers are expected.
+	// Response is the channel on which the participants answer.
 	Response string
-	// ID is the holder id of whoever asks.
+	// ID is the holder id of the sender. It is empty for other implementations.
 	ID string
-	// Want is [Exclusive] or [Shared] if it waits in case it is refused, and
-	// zero if it does not, or does not say.
+	// Want is [Exclusive] or [Shared] if the sender will wait when it is refused,
+	// and zero otherwise.
 	Want Mode
-	// First is one that comes before those who wait already, and so does its
-	// Queue behind it: it was woken and found somebody in its place, or is
-	// elected and waits for readers.
+	// First is true if the sender, followed by its Queue, goes ahead of the
+	// waiters that are already queued. Two kinds of sender do so: a waiter that
+	// was woken, but another contender was faster, and an elected writer that
+	// waits for readers to leave.
 	First bool
+	// Queue is the sender's luggage. It is used only with First.
 	Queue Queue
 }
 
-// Wake tells a waiter that its turn has come, and hands it the queue. Readers
-// is one for all readers that sleep.
+// Wake tells a sleeper that it is its turn.
 type Wake struct {
-	Queue   Queue
+	// Queue is the luggage that the woken sleeper takes over.
+	Queue Queue
+	// Readers is true if the wake is for all sleeping readers. Then there is no
+	// Queue.
 	Readers bool
 }

@@ -26,14 +26,14 @@ func TestQueueKeepsTheOrderOfArrival(t *testing.T) {
 	require.Zero(t, q.Place("d"))
 	require.Zero(t, protocol.Queue(nil).Place("d"))
 
-	// A later ping keeps the place, and tells what is wanted now.
+	// A later ping keeps the place and updates the wanted mode.
 	q = q.Add(protocol.Waiter{ID: "a", Want: protocol.Shared})
 	require.Equal(t, 2, q.Place("a"))
 	require.Equal(t, protocol.Shared, q[1].Want)
 }
 
-// A woken one that finds a barger comes before the barger's own arrivals, and
-// so does the queue that it carries.
+// If another contender was faster than a woken waiter, the waiter and its luggage
+// go ahead of that contender's own queue.
 func TestQueuesMergeInTheOrderGiven(t *testing.T) {
 	for _, c := range []struct{ first, own, merged []string }{
 		{nil, nil, nil},
@@ -62,7 +62,7 @@ func TestQueueIsBounded(t *testing.T) {
 	require.Equal(t, q[:protocol.MaxLuggage], q.Luggage())
 	require.Equal(t, writers("a"), writers("a").Luggage())
 
-	// Who is in it keeps its place although it is full.
+	// A waiter that is already in a full queue keeps its place.
 	require.Equal(t, 5, q.Add(q[4]).Place("w4"))
 }
 

@@ -1,43 +1,49 @@
-// Package protocol says what holder records mean and what they permit.
+// Package protocol defines what the records of a probe permit.
 //
-// It is pure: no I/O, no clock, no goroutine. A probe of a lock's channel
-// yields one [Record] per participant; the functions of this package turn a
-// conclusive set of records into a verdict. A set is conclusive when everybody
-// who got the ping has answered; any other set permits nothing and must not be
-// brought here.
+// It is pure: no I/O, no clock, no goroutine. A probe of a lock's channel yields
+// one [Record] from each participant, and the functions of this package turn the
+// records into a [Verdict]. They must be called only with the records of a
+// conclusive probe, one that every participant that received the ping has
+// answered. An inconclusive probe permits nothing: the missing answer may be a
+// holder's.
 //
-// A writer announces itself as pending, and [Elect] lets one of the pending
-// writers promote. With its record exclusive it probes once more, and
-// [Confirm] grants it the lock. A reader needs one probe, judged by [Join].
+// A writer joins the channel as pending. [Elect] lets one of the pending writers
+// promote: its record becomes exclusive. It then probes once more, and [Confirm]
+// grants it the lock. A reader needs one probe and [Join].
 //
-// # Why no two of them hold together
+// # Safety
 //
-// A writer is granted only if nobody claims the lock, exclusive or shared, at
-// an instant at which its own record is exclusive. A reader is granted only if
-// everybody is a reader. Take two probes that could both be granted, the later
-// one while the earlier prober is still subscribed: it is counted, it answers,
-// and from its own deciding probe on its answers claim the lock, if only as a
-// joining reader's. So the later one is refused, unless both are readers. Ids
-// do not enter into it. They order contenders that must not all give way.
+// A writer is granted only if, at an instant when its own record is exclusive,
+// no other participant claims the lock, exclusive or shared. A reader is granted
+// only if all other participants are readers.
 //
-// That is enough among peers that keep these rules. The clauses about records
-// without an election, and about unreadable answers, are there for peers that
+// Consider two grants, and assume that the participant granted first is still
+// subscribed when the other's deciding probe is counted. Then the probe counts
+// it, and it answers. Since its own deciding probe its answers claim the lock
+// (those of a reader as [Shared], possibly joining). So the other is refused,
+// unless both are readers.
+//
+// The ids do not matter for safety. They order the contenders, so that not all
+// of them give way.
+//
+// This suffices among peers that follow these rules. The rules about records
+// without an election and about unreadable records exist for older peers, which
 // promote without a confirmation.
 package protocol
 
-// Mode is what a participant says that it does with the lock.
+// Mode is what a participant claims about the lock.
 type Mode uint8
 
 const (
-	// Exclusive holds the lock alone.
+	// Exclusive is a writer that holds the lock, or has promoted and confirms.
 	Exclusive Mode = iota + 1
-	// Pending wants the lock exclusively and does not have it yet.
+	// Pending is a writer that contends for the lock and claims nothing yet.
 	Pending
-	// Shared is a reader: any number of them hold the lock together.
+	// Shared is a reader. Any number of readers can hold the lock together.
 	Shared
 )
 
-// String returns the mode as it travels in a record.
+// String returns the mode as it is encoded in a record, or "unknown".
 func (m Mode) String() string {
 	switch m {
 	case Exclusive:
@@ -51,8 +57,8 @@ func (m Mode) String() string {
 	}
 }
 
-// ParseMode is the inverse of [Mode.String] for the three modes of the wire.
-func ParseMode(s string) (Mode, bool) {
+// ParseMode returns the mode whose String is s. ok is false for any other s.
+func ParseMode(s string) (mode Mode, ok bool) {
 	for _, m := range [...]Mode{Exclusive, Pending, Shared} {
 		if m.String() == s {
 			return m, true
@@ -61,49 +67,51 @@ func ParseMode(s string) (Mode, bool) {
 	return 0, false
 }
 
-// Election says whether a participant advertises an election that it has won.
-// Only a pending writer's is looked at as such; what the other records tell by
-// it is the generation of their sender.
+// Election tells whether a participant advertises that it has won an election.
+// That matters only for a pending writer. In other records it only shows whether
+// the sender is a pre-4.2 peer.
 type Election uint8
 
 const (
-	// Unstated is a record without a readable field: a 4.0 or 4.1 peer, which
-	// neither defers to an advertised election nor confirms its promotion.
+	// Unstated is a record without a valid field elected. It comes from a 4.0 or
+	// 4.1 peer, which neither defers to an advertised election nor confirms its
+	// promotion.
 	Unstated Election = iota
 	// NotElected is a participant that has not won an election.
 	NotElected
-	// Elected is a writer that has won and waits, or has promoted.
+	// Elected is a writer that has won an election. It waits or has promoted.
 	Elected
 )
 
 // Record is one participant's answer to a ping.
 type Record struct {
-	// ID is the holder id of the participant's socket, or legacy-<n>. Ids
-	// are ordered byte by byte; a legacy one takes no part in the order.
+	// ID is the holder id of the participant's socket, or legacy-<n> for a
+	// legacy record. Ids are compared byte by byte. The ids of legacy records
+	// are never compared.
 	ID string
 	// Mode is what the participant claimed when it answered.
 	Mode Mode
-	// Election tells its election, and thereby its generation.
+	// Election tells whether it has won an election, or is a pre-4.2 peer.
 	Election Election
-	// Legacy is an answer that could not be read as a record. It counts as
-	// exclusive and has no identity.
+	// Legacy is true for an answer that could not be decoded as a record. It
+	// counts as exclusive.
 	Legacy bool
-	// Joining is a reader that does not hold the lock yet, or no longer. It
-	// means nothing on other modes.
+	// Joining is true for a reader that does not hold the lock yet, or no
+	// longer. It has no meaning in other modes.
 	Joining bool
-	// Held is the age of its hold in milliseconds, 0 when it holds nothing or
-	// does not say.
+	// Held is the age of its hold in milliseconds, 0 if it does not hold the
+	// lock or its age is unknown.
 	Held int64
-	// TTL is the time in milliseconds until its claim expires by itself, 0
-	// when it does not, or does not say.
+	// TTL is the time in milliseconds until its claim expires, 0 if it does not
+	// expire or the time is unknown.
 	TTL int64
-	// Label is what its user calls it.
+	// Label is the text that its user has chosen to identify it.
 	Label string
-	// Place is the asker's place in this participant's queue, 0 when it is
-	// not in it.
+	// Place is the place of the ping's sender in this participant's queue, 0 if
+	// it is not queued there.
 	Place int
-	// Fenced says that it draws fencing tokens, from the counter in the
-	// database DB.
+	// Fenced is true if it draws fencing tokens.
 	Fenced bool
-	DB     int
+	// DB is the database of the counter that it draws them from.
+	DB int
 }

@@ -12,17 +12,16 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// row is one line of a table in testdata: what is asked, by whom, of which
-// records, and the expected answer.
+// row is one line of a table in testdata.
 type row struct {
 	at     string // file:line
-	asker  string // the last header above it, e.g. "fresh b"
+	header string // the nearest header above it, such as "fresh b"
 	others []protocol.Record
 	want   string
 }
 
-// askers says for each header of the tables how its question is put.
-var askers = map[string]func(others []protocol.Record) string{
+// evaluate maps the headers of the tables to the functions that they are about.
+var evaluate = map[string]func(others []protocol.Record) string{
 	"fresh b":    func(rs []protocol.Record) string { return protocol.Elect("b", false, rs).String() },
 	"elected b":  func(rs []protocol.Record) string { return protocol.Elect("b", true, rs).String() },
 	"promoted b": func(rs []protocol.Record) string { return protocol.Confirm("b", rs).String() },
@@ -33,20 +32,20 @@ var askers = map[string]func(others []protocol.Record) string{
 
 func TestTables(t *testing.T) {
 	for _, r := range readTables(t) {
-		require.Equal(t, r.want, askers[r.asker](r.others), "%s: %s: %s", r.at, r.asker, show(r.others))
+		require.Equal(t, r.want, evaluate[r.header](r.others), "%s: %s: %s", r.at, r.header, show(r.others))
 	}
 }
 
-// TestTablesAreComplete holds the tables to their claim of being the whole
-// specification: every kind of answer stands in them by itself.
+// TestTablesAreComplete checks that the tables specify the result for every kind
+// of record alone.
 func TestTablesAreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range readTables(t) {
-		seen[r.asker+": "+show(r.others)] = true
+		seen[r.header+": "+show(r.others)] = true
 	}
 	ids := map[bool][]string{true: {"a", "c"}, false: {"a"}}
-	for asker := range askers {
-		_, self, _ := strings.Cut(asker, " ")
+	for header := range evaluate {
+		_, self, _ := strings.Cut(header, " ")
 		kinds := []string{"nobody", "legacy-0"}
 		for _, id := range ids[self != ""] {
 			for _, mode := range []string{" exclusive", " pending", " shared"} {
@@ -57,7 +56,7 @@ func TestTablesAreComplete(t *testing.T) {
 			kinds = append(kinds, id+" shared joining")
 		}
 		for _, kind := range kinds {
-			require.True(t, seen[asker+": "+kind], "no row says what %q makes of %q", asker, kind)
+			require.True(t, seen[header+": "+kind], "no row under %q for %q alone", header, kind)
 		}
 	}
 }
@@ -79,7 +78,7 @@ func readTables(t *testing.T) []row {
 func parseTable(t *testing.T, name, text string) []row {
 	t.Helper()
 	var rows []row
-	asker := ""
+	header := ""
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
@@ -91,19 +90,19 @@ func parseTable(t *testing.T, name, text string) []row {
 		}
 		left, right, isRow := strings.Cut(line, "->")
 		if !isRow {
-			require.Contains(t, askers, line, at)
-			asker = line
+			require.Contains(t, evaluate, line, at)
+			header = line
 			continue
 		}
-		require.NotEmpty(t, asker, at)
+		require.NotEmpty(t, header, at)
 		others, err := parseRecords(left)
 		require.NoError(t, err, at)
-		rows = append(rows, row{at: at, asker: asker, others: others, want: strings.TrimSpace(right)})
+		rows = append(rows, row{at: at, header: header, others: others, want: strings.TrimSpace(right)})
 	}
 	return rows
 }
 
-// parseRecords reads "nobody", or records separated by commas.
+// parseRecords parses "nobody", or records separated by commas.
 func parseRecords(text string) ([]protocol.Record, error) {
 	if strings.TrimSpace(text) == "nobody" {
 		return nil, nil
@@ -119,8 +118,8 @@ func parseRecords(text string) ([]protocol.Record, error) {
 	return records, nil
 }
 
-// parseRecord reads an id, a mode and attributes; of a legacy answer there is
-// the id alone.
+// parseRecord parses an id, a mode and attributes, or only the id of a legacy
+// record.
 func parseRecord(words []string) (protocol.Record, error) {
 	if len(words) == 1 && strings.HasPrefix(words[0], "legacy-") {
 		return protocol.Record{ID: words[0], Mode: protocol.Exclusive, Legacy: true}, nil

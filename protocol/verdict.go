@@ -1,44 +1,44 @@
 package protocol
 
-// Verdict is what a conclusive probe permits its taker to do next.
+// Verdict is what the records of a conclusive probe permit.
 //
-// Verdicts are ordered from the most cautious to the most permissive, and the
-// verdict on a set of records is the least of the verdicts on each record
-// alone. So the order of the records and repeated records make no difference,
-// and one more record can only make the verdict more cautious. The zero value
-// is no verdict; no function returns it.
+// Verdicts are ordered from the most cautious to the most permissive. The
+// verdict on a set of records is the minimum of the verdicts on the single
+// records. So the order of the records and duplicates do not matter, and an
+// additional record can only make the verdict more cautious. The zero value is
+// not a verdict, and no function returns it.
 type Verdict uint8
 
 const (
-	// Demote, from [Confirm]: the promotion lost. Give it up, leave, and come
-	// back as a fresh contender.
+	// Demote, from [Confirm]: give up the promotion, leave the channel, and try
+	// again as a new contender.
 	Demote Verdict = iota + 1
-	// Held, from [Elect] and [Join]: a holder is in the way, or a writer that
-	// has won the election before us. Leave and wait to be woken.
+	// Held, from [Elect] and [Join]: there is an incompatible holder, or a writer
+	// that is already elected. Leave the channel and sleep.
 	//
-	// Whether a try is refused is not told by Held but by [Blocking]: a writer
-	// that is merely elected is no holder to another writer.
+	// Whether a try is refused does not depend on Held but on [Blocking]: for a
+	// writer, another writer that is only elected is not a holder.
 	Held
-	// Defer, from [Elect] and [Join]: lost to a contender that has not won
-	// anything yet and may not stay. Leave, and try again within a few round
-	// trips: a contender that went to sleep here could leave the lock free
-	// with nobody to notice.
+	// Defer, from [Elect] and [Join]: another contender goes first, but it is
+	// not elected and may not stay. Leave the channel, and try again after a few
+	// round trips. To sleep would be wrong: if the other leaves as well, the lock
+	// is free, and nobody wakes the sleepers.
 	Defer
-	// Wait, from [Elect]: the election is won, or kept, but readers have yet
-	// to leave, or a peer that may not have seen our election has yet to
-	// decide. Stay on the channel, say so as [Elected], and probe again.
+	// Wait, from [Elect]: the writer is elected, but readers have not left yet,
+	// or a peer that may not know of the election is still undecided. Stay on
+	// the channel, advertise the election ([Elected]), and probe again.
 	Wait
-	// Again, from [Confirm]: cannot tell yet. Keep the promotion and probe once
-	// more; who runs out of time for that demotes.
+	// Again, from [Confirm]: undecided. Keep the promotion and probe again. A
+	// writer that runs out of time for that demotes.
 	Again
-	// Promote, from [Elect]: won, and nobody reads. Make the own record
-	// exclusive, then confirm. It is not a grant.
+	// Promote, from [Elect]: the writer is elected and there are no readers.
+	// Make the own record exclusive, then confirm. It is not a grant.
 	Promote
-	// Granted, from [Confirm] and [Join]: the lock is ours.
+	// Granted, from [Confirm] and [Join]: the lock is granted.
 	Granted
 )
 
-// String returns the verdict in lower case.
+// String returns the verdict in lower case, or "none".
 func (v Verdict) String() string {
 	switch v {
 	case Demote:
@@ -60,15 +60,15 @@ func (v Verdict) String() string {
 	}
 }
 
-// judge returns the most cautious of what others permit one by one, and best
-// when there is nobody but self.
-func judge(best Verdict, self string, others []Record, permits func(Record) Verdict) Verdict {
+// mostCautious returns the minimum of best and of the verdicts on the records of
+// all participants other than self.
+func mostCautious(best Verdict, self string, others []Record, verdictOn func(Record) Verdict) Verdict {
 	verdict := best
 	for _, r := range others {
-		if r.isOf(self) {
+		if r.isFrom(self) {
 			continue
 		}
-		verdict = min(verdict, permits(r))
+		verdict = min(verdict, verdictOn(r))
 	}
 	return verdict
 }

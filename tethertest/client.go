@@ -13,48 +13,49 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// maxBacklog is how many bytes may wait for a client that does not read before
-// it is cut off, like Redis's limit for subscribers.
-const maxBacklog = 32 << 20
+// maxUnsent is the maximum number of unsent bytes for a client that does not read
+// its replies. Beyond it the connection is closed, as Redis does with
+// client-output-buffer-limit.
+const maxUnsent = 32 << 20
 
-// client is one connection. The engine owns all of it but the goroutines'
-// channels.
+// client is one connection. Its goroutines use only conn and the channels. All
+// other fields belong to the engine.
 type client struct {
-	id       int
-	name     string
-	user     string
-	addr     string
-	laddr    string
-	since    time.Time
-	active   time.Time
-	last     string // command, as CLIENT LIST calls it
-	db       int
-	resp3    bool
-	loggedIn bool
-	tx       *transaction // since MULTI
-	quits    bool
-	held     [][]string // commands that wait for the end of a pause
-	channels map[string]bool
-	patterns map[string]bool
+	id              int
+	name            string
+	user            string
+	addr            string
+	laddr           string
+	since           time.Time
+	active          time.Time
+	last            string // command, as CLIENT LIST calls it
+	db              int
+	resp3           bool
+	loggedIn        bool
+	tx              *transaction // since MULTI
+	closeAfterReply bool
+	postponed       [][]string // commands to run when the pause ends
+	channels        map[string]bool
+	patterns        map[string]bool
 
 	peer    *server.Peer
-	written bytes.Buffer // by peer
+	written bytes.Buffer // output of peer
 	out     chan []byte
 	closed  chan struct{}
 	conn    net.Conn
 }
 
-// transaction is what has come since MULTI.
+// transaction is the state since MULTI.
 type transaction struct {
 	queued  int
-	writes  bool // something queued does
-	spoiled bool // something was refused
+	writes  bool // a queued command writes
+	aborted bool // a command was refused
 }
 
-// spoil has a transaction fail at its end, if there is one.
-func (c *client) spoil() {
+// abortTransaction makes EXEC fail, if the client is in a transaction.
+func (c *client) abortTransaction() {
 	if c.tx != nil {
-		c.tx.spoiled = true
+		c.tx.aborted = true
 	}
 }
 
@@ -68,12 +69,13 @@ func newClient(e *engine, id int, conn net.Conn) *client {
 	c.peer = server.NewPeer(bufio.NewWriter(&c.written))
 	chunks := make(chan []byte)
 	e.running.Go(func() { c.read(e) })
-	e.running.Go(func() { c.collect(chunks) })
+	e.running.Go(func() { c.bufferOutput(chunks) })
 	e.running.Go(func() { c.write(chunks) })
 	return c
 }
 
-// address is an end of a connection, invented for one in memory.
+// address returns an address of a connection. A connection in memory has none, so
+// it gets one with the client's id.
 func address(a net.Addr, id int) string {
 	if a.Network() == "pipe" {
 		return fmt.Sprintf("pipe:%d", id)
@@ -81,10 +83,10 @@ func address(a net.Addr, id int) string {
 	return a.String()
 }
 
-// read brings the client's commands to the engine.
+// read sends the client's commands to the engine, until the connection ends.
 func (c *client) read(e *engine) {
 	r := wire.NewReader(c.conn)
-	tell := func(m any) bool {
+	post := func(m any) bool {
 		select {
 		case e.inbox <- m:
 			return true
@@ -99,19 +101,19 @@ func (c *client) read(e *engine) {
 		args, ok := arguments(v)
 		switch {
 		case err != nil:
-			tell(gone{c})
+			post(disconnected{c})
 			return
 		case !ok:
-			tell(broke{c, fmt.Errorf("expected an array of strings")})
+			post(malformed{c, fmt.Errorf("expected an array of strings")})
 			return
-		case len(args) == 0: // Redis ignores it as well
-		case !tell(command{c, args}):
+		case len(args) == 0: // Redis ignores an empty command
+		case !post(command{c, args}):
 			return
 		}
 	}
 }
 
-// arguments reads a command.
+// arguments returns the arguments of a command: an array of bulk strings, or null.
 func arguments(v wire.Value) ([]string, bool) {
 	if v.Kind != wire.Array && v.Kind != wire.Null {
 		return nil, false
@@ -126,40 +128,41 @@ func arguments(v wire.Value) ([]string, bool) {
 	return args, true
 }
 
-// collect takes what the engine has for the client, which must never wait for
-// it, and hands it on as the connection takes it.
-func (c *client) collect(chunks chan<- []byte) {
+// bufferOutput receives the engine's output and passes it on to write. The engine
+// must not wait for a slow connection, so this goroutine always receives.
+func (c *client) bufferOutput(chunks chan<- []byte) {
 	defer close(chunks)
-	var waiting []byte
+	var unsent []byte
 	for {
 		var next chan<- []byte
-		if len(waiting) > 0 {
+		if len(unsent) > 0 {
 			next = chunks
 		}
 		select {
 		case b := <-c.out:
-			if waiting = append(waiting, b...); len(waiting) > maxBacklog {
-				_ = c.conn.Close() // its reader tells the engine
-				// Until the engine knows, it goes on sending: whoever ended
-				// here would leave it waiting for ever.
-				waiting = nil
+			if unsent = append(unsent, b...); len(unsent) > maxUnsent {
+				_ = c.conn.Close() // then read notifies the engine
+				// The engine sends until it is notified. If this goroutine
+				// returned, the engine would block forever.
+				unsent = nil
 			}
-		case next <- waiting:
-			waiting = nil
+		case next <- unsent:
+			unsent = nil
 		case <-c.closed:
-			if len(waiting) > 0 {
-				chunks <- waiting // the last words; the connection is closed behind them
+			if len(unsent) > 0 {
+				chunks <- unsent // write closes the connection after it
 			}
 			return
 		}
 	}
 }
 
-// lastWords bounds how long a closed connection may take to deliver what was
-// said before.
-const lastWords = 100 * time.Millisecond
+// flushTimeout is how long a closing connection may take to deliver what is
+// unsent.
+const flushTimeout = 100 * time.Millisecond
 
-// write writes to the connection, and closes it at the end.
+// write writes to the connection, and closes it at the end. After an error it
+// goes on receiving, so that bufferOutput does not block.
 func (c *client) write(chunks <-chan []byte) {
 	broken := false
 	for b := range chunks {
@@ -167,13 +170,13 @@ func (c *client) write(chunks <-chan []byte) {
 			broken = true
 		}
 		if broken {
-			_ = c.conn.Close() // its reader tells the engine
+			_ = c.conn.Close() // then read notifies the engine
 		}
 	}
-	_ = c.conn.Close() // again, perhaps
+	_ = c.conn.Close() // may be closed already
 }
 
-// send queues bytes.
+// send passes bytes to bufferOutput. It does not wait for the connection.
 func (c *client) send(b []byte) {
 	if len(b) == 0 {
 		return
@@ -185,18 +188,19 @@ func (c *client) send(b []byte) {
 	}
 }
 
-// reply queues a value in the client's protocol.
+// reply sends a value in the client's protocol.
 func (c *client) reply(v wire.Value) { c.send(encode(nil, v, c.resp3)) }
 
-// close ends the goroutines. What was queued before is still delivered, to a
-// client that takes it in time.
+// close ends the goroutines and the connection. Unsent bytes are still delivered
+// if the client reads them within flushTimeout.
 func (c *client) close() {
-	_ = c.conn.SetDeadline(time.Now().Add(lastWords))
+	_ = c.conn.SetDeadline(time.Now().Add(flushTimeout))
 	close(c.closed)
 }
 
-// confined says whether a command is refused to a subscriber that speaks RESP2.
-func (c *client) confined(name string) bool {
+// restricted reports whether a command is refused because the client is
+// subscribed and speaks RESP2.
+func (c *client) restricted(name string) bool {
 	if c.resp3 || len(c.channels)+len(c.patterns) == 0 {
 		return false
 	}
@@ -207,8 +211,8 @@ func (c *client) confined(name string) bool {
 	return true
 }
 
-// describe is the client's line of CLIENT LIST. What memory it takes is not told.
-func (c *client) describe() string {
+// listLine returns the client's line of CLIENT LIST. All memory sizes in it are 0.
+func (c *client) listLine() string {
 	resp, multi := 2, -1
 	if c.resp3 {
 		resp = 3
@@ -226,7 +230,7 @@ func (c *client) describe() string {
 	}, " ")
 }
 
-// flags are those of CLIENT LIST.
+// flags returns the client's flags in CLIENT LIST.
 func (c *client) flags() string {
 	flags := ""
 	if len(c.channels)+len(c.patterns) > 0 {
@@ -235,7 +239,7 @@ func (c *client) flags() string {
 	if c.tx != nil {
 		flags += "x"
 	}
-	if len(c.held) > 0 {
+	if len(c.postponed) > 0 {
 		flags += "b"
 	}
 	if flags == "" {
@@ -244,7 +248,7 @@ func (c *client) flags() string {
 	return flags
 }
 
-// encode writes a value in RESP3, or what is left of it in RESP2.
+// encode appends a value in RESP3, or its closest equivalent in RESP2.
 func encode(dst []byte, v wire.Value, resp3 bool) []byte {
 	if resp3 {
 		return wire.AppendValue(dst, v)

@@ -10,7 +10,8 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// subcommand is one of CLIENT's, with how many arguments it takes.
+// subcommand is a subcommand of CLIENT, with its minimum and maximum number of
+// arguments.
 type subcommand struct {
 	least, most int
 	run         commandFunc
@@ -23,11 +24,11 @@ func init() {
 	clientSubcommands = map[string]subcommand{
 		"SETNAME":  {1, 1, setName},
 		"GETNAME":  {0, 0, getName},
-		"SETINFO":  {2, 2, accept},
+		"SETINFO":  {2, 2, acceptAny},
 		"NO-EVICT": {1, 1, onOff},
 		"NO-TOUCH": {1, 1, onOff},
 		"ID":       {0, 0, func(_ *engine, c *client, _ []string) (wire.Value, bool) { return number(c.id), true }},
-		"INFO":     {0, 0, func(_ *engine, c *client, _ []string) (wire.Value, bool) { return text(c.describe() + "\n"), true }},
+		"INFO":     {0, 0, func(_ *engine, c *client, _ []string) (wire.Value, bool) { return verbatim(c.listLine() + "\n"), true }},
 		"LIST":     {0, unlimited, clientList},
 		"KILL":     {1, unlimited, clientKill},
 		"PAUSE":    {1, unlimited, clientPause},
@@ -43,7 +44,7 @@ func clientCommand(e *engine, c *client, args []string) (wire.Value, bool) {
 	switch rest := args[1:]; {
 	case !ok:
 		c.last = "NULL"
-		return unknownSub("CLIENT", args[0]), true
+		return unknownSubcommand("CLIENT", args[0]), true
 	case len(rest) < sub.least || len(rest) > sub.most:
 		return wrongNumber("client|" + strings.ToLower(args[0])), true
 	default:
@@ -51,12 +52,12 @@ func clientCommand(e *engine, c *client, args []string) (wire.Value, bool) {
 	}
 }
 
-// text is a reply that is meant for people.
-func text(s string) wire.Value {
+// verbatim returns a verbatim string of the format txt.
+func verbatim(s string) wire.Value {
 	return wire.Value{Kind: wire.Verbatim, Format: [3]byte{'t', 'x', 't'}, Str: s}
 }
 
-func accept(*engine, *client, []string) (wire.Value, bool) { return ok() }
+func acceptAny(*engine, *client, []string) (wire.Value, bool) { return ok() }
 
 func onOff(_ *engine, _ *client, args []string) (wire.Value, bool) {
 	if s := upper(args[0]); s != "ON" && s != "OFF" {
@@ -105,13 +106,14 @@ func clientList(e *engine, _ *client, args []string) (wire.Value, bool) {
 	var lines strings.Builder
 	for _, id := range ids {
 		if c := e.clients[id]; c != nil && listed(c) {
-			lines.WriteString(c.describe() + "\n")
+			lines.WriteString(c.listLine() + "\n")
 		}
 	}
-	return text(lines.String()), true
+	return verbatim(lines.String()), true
 }
 
-// ofType tells the clients of a type from others. There are no replicas.
+// ofType returns the condition for clients of a type. known is false for an
+// unknown type. No client is a replica or a master.
 func ofType(kind string) (matches func(*client) bool, known bool) {
 	subscribed := func(c *client) bool { return len(c.channels)+len(c.patterns) > 0 }
 	switch upper(kind) {
@@ -125,13 +127,13 @@ func ofType(kind string) (matches func(*client) bool, known bool) {
 	return nil, false
 }
 
-// clientKill ends connections by address, which is the old form, or by
-// filters. A client that kills itself still gets the reply.
+// clientKill ends connections by filters, or by an address alone, which is the
+// old form. A client that kills itself still gets the reply.
 func clientKill(e *engine, c *client, args []string) (wire.Value, bool) {
 	if len(args) == 1 {
 		for _, other := range e.clients {
 			if other.addr == args[0] {
-				e.end(c, other)
+				e.killClient(c, other)
 				return ok()
 			}
 		}
@@ -144,15 +146,15 @@ func clientKill(e *engine, c *client, args []string) (wire.Value, bool) {
 	n := 0
 	for _, id := range slices.Sorted(maps.Keys(e.clients)) {
 		if o := e.clients[id]; f.matches(o) && (o != c || !f.skipMe) {
-			e.end(c, o)
+			e.killClient(c, o)
 			n++
 		}
 	}
 	return number(n), true
 }
 
-// killFilter are the options of CLIENT KILL, by their names: of two of a name the
-// last one counts.
+// killFilter holds the options of CLIENT KILL. The conditions are stored by the
+// name of the option, because the last of several with the same name wins.
 type killFilter struct {
 	conditions map[string]func(*client) bool
 	skipMe     bool
@@ -167,7 +169,7 @@ func (f *killFilter) matches(c *client) bool {
 	return true
 }
 
-// parse reads the options, and returns an error's text if it cannot.
+// parse parses the options. It returns the text of an error, or "".
 func (f *killFilter) parse(e *engine, args []string) string {
 	if len(args)%2 != 0 {
 		return msgSyntax
@@ -210,10 +212,10 @@ func (f *killFilter) parse(e *engine, args []string) string {
 	return ""
 }
 
-// end ends another client at once, and the caller behind its reply.
-func (e *engine) end(caller, c *client) {
+// killClient ends another client at once, and the caller after its reply.
+func (e *engine) killClient(caller, c *client) {
 	if c == caller {
-		c.quits = true
+		c.closeAfterReply = true
 		return
 	}
 	e.drop(c)

@@ -22,14 +22,14 @@ func onTargets(t *testing.T, test func(t *testing.T, dial func() *peer)) {
 				conn, err := connect()
 				require.NoError(t, err)
 				t.Cleanup(func() { _ = conn.Close() })
-				require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+				require.NoError(t, conn.SetDeadline(time.Now().Add(replyTimeout)))
 				return &peer{conn, wire.NewReader(conn)}
 			})
 		})
 	}
 }
 
-// fields reads the only line of a list of clients.
+// fields parses the only line of a reply to CLIENT LIST.
 func fields(t *testing.T, list wire.Value) (names []string, values map[string]string) {
 	t.Helper()
 	line, ended := strings.CutSuffix(list.Str, "\n")
@@ -44,7 +44,7 @@ func fields(t *testing.T, list wire.Value) (names []string, values map[string]st
 	return names, values
 }
 
-// Whoever reads CLIENT LIST finds all that a Redis 7.0 tells, in its order.
+// CLIENT LIST has all fields of Redis 7.0, in the same order.
 func TestClientFields(t *testing.T) {
 	onTargets(t, func(t *testing.T, dial func() *peer) {
 		c := dial()
@@ -66,7 +66,7 @@ func TestClientFields(t *testing.T) {
 	})
 }
 
-// A transaction is counted and flagged, beside a subscription as well.
+// CLIENT LIST shows a transaction in flags and multi, also for a subscriber.
 func TestClientInTransaction(t *testing.T) {
 	onTargets(t, func(t *testing.T, dial func() *peer) {
 		c, other := dial(), dial()
@@ -84,9 +84,9 @@ func TestClientInTransaction(t *testing.T) {
 	})
 }
 
-// Whoever speaks or is told something is not idle.
+// A command and a message both end the idle time.
 func TestVirtualAge(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		c, other := dial(t, s), dial(t, s)
 		defer c.Close()
 		defer other.Close()

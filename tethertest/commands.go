@@ -13,7 +13,8 @@ import (
 // commandFunc runs a command. It returns the reply, or false if there is none.
 type commandFunc func(e *engine, c *client, args []string) (wire.Value, bool)
 
-// commands are those that miniredis does not get to see.
+// commands are the commands that this package implements. All others run in
+// miniredis.
 var commands map[string]commandFunc
 
 const blockingCommands = "BLPOP BRPOP BRPOPLPUSH BLMOVE BZPOPMIN BZPOPMAX XREAD XREADGROUP WAIT"
@@ -31,7 +32,7 @@ func init() {
 	}
 }
 
-// setOf is a set of words.
+// setOf returns the set of words in a string.
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(words) {
@@ -42,7 +43,7 @@ func setOf(words string) map[string]bool {
 
 func upper(s string) string { return strings.ToUpper(s) }
 
-// integer reads a number as strictly as Redis, to whom "+5" and "05" are none.
+// integer parses a number as strictly as Redis, which rejects "+5" and "05".
 func integer(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && strconv.Itoa(n) == s
@@ -58,12 +59,12 @@ func wrongNumber(command string) wire.Value {
 	return failure("ERR wrong number of arguments for '" + command + "' command")
 }
 
-func unknownSub(command, sub string) wire.Value {
+func unknownSubcommand(command, sub string) wire.Value {
 	return failure(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", sub, command))
 }
 
-// version is the Redis whose words these are. CLIENT SETINFO is younger; clients
-// that know it try it everywhere.
+// version is the version of Redis whose replies this package reproduces. CLIENT
+// SETINFO is newer, but clients send it to every server.
 const version = "7.0.15"
 
 func blocking(*engine, *client, []string) (wire.Value, bool) {
@@ -80,7 +81,8 @@ const (
 		"option can be used to authenticate the client and select the RESP protocol version at the same time"
 )
 
-// login checks a user and a password.
+// login logs a client in, and reports whether the user and the password are
+// right.
 func (e *engine) login(c *client, user, password string) bool {
 	if e.password == "" && user == "default" {
 		c.user = user
@@ -141,8 +143,8 @@ func hello(e *engine, c *client, args []string) (wire.Value, bool) {
 			if !validName(args[1]) {
 				return fail(msgName)
 			}
-			// A later option that is refused leaves it, and so does a
-			// missing login.
+			// The name stays, even if a later option is refused or a login
+			// is missing.
 			c.name, args = args[1], args[2:]
 		default:
 			return fail("ERR Syntax error in HELLO option '%s'", args[0])
@@ -181,8 +183,7 @@ func role(e *engine, _ *client, _ []string) (wire.Value, bool) {
 	return wire.Value{Kind: wire.Array, Elems: []wire.Value{bulk("master"), number(0), {Kind: wire.Array}}}, true
 }
 
-// selectDB notes the database and lets miniredis select it: the hook says
-// which commands are run here alone.
+// selectDB selects the database in miniredis, too: its commands run there.
 func selectDB(e *engine, c *client, args []string) (wire.Value, bool) {
 	n, refused := database(args)
 	if refused != "" {
@@ -193,7 +194,7 @@ func selectDB(e *engine, c *client, args []string) (wire.Value, bool) {
 	return wire.Value{}, false
 }
 
-// database reads the arguments of SELECT, or says what is wrong with them.
+// database parses the arguments of SELECT. refused is the text of an error, or "".
 func database(args []string) (n int, refused string) {
 	if len(args) != 1 {
 		return 0, wrongNumber("select").Str
@@ -208,7 +209,7 @@ func database(args []string) (n int, refused string) {
 	return n, ""
 }
 
-// delegate has miniredis run a command that has its place in this package.
+// delegate runs a command in miniredis without the hook, which would run it here.
 func (e *engine) delegate(p *server.Peer, args ...string) {
 	e.scripts.SetPreHook(nil)
 	e.scripts.Dispatch(p, args)
@@ -216,15 +217,15 @@ func (e *engine) delegate(p *server.Peer, args ...string) {
 }
 
 func quit(_ *engine, c *client, _ []string) (wire.Value, bool) {
-	c.quits = true
+	c.closeAfterReply = true
 	return ok()
 }
 
-// reset makes a connection as it was when it was new.
+// reset returns a connection to its initial state.
 func reset(_ *engine, c *client, _ []string) (wire.Value, bool) {
 	clear(c.channels)
 	clear(c.patterns)
-	c.peer.Ctx = nil // the database and the transaction
+	c.peer.Ctx = nil // miniredis's state: the database and the transaction
 	c.resp3, c.peer.Resp3, c.loggedIn, c.tx = false, false, false, nil
 	c.name, c.user, c.db = "", "default", 0
 	return wire.Value{Kind: wire.SimpleString, Str: "RESET"}, true

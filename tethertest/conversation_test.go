@@ -18,73 +18,74 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// patience is how long a server may take to answer.
-const patience = 10 * time.Second
+// replyTimeout is how long a server may take to reply.
+const replyTimeout = 10 * time.Second
 
-// conversation is the connections of one test with one server.
+// conversation is the state of one conversation with one server.
 type conversation struct {
-	t      *testing.T
-	locked bool
-	dial   func() (net.Conn, error)
-	people map[string]*person
-	marks  int
+	t           *testing.T
+	needsLogin  bool
+	dial        func() (net.Conn, error)
+	connections map[string]*connection
+	markers     int
 }
 
-// person is one connection.
-type person struct {
+// connection is one connection.
+type connection struct {
 	net.Conn
-	reader   *wire.Reader
-	id, addr string
-	held     bool // a pause holds its commands
-	closed   bool
+	reader    *wire.Reader
+	id, addr  string
+	postponed bool // a pause postpones its commands
+	closed    bool
 }
 
-func newConversation(t *testing.T, locked bool, dial func() (net.Conn, error)) *conversation {
-	return &conversation{t: t, locked: locked, dial: dial, people: map[string]*person{}}
+func newConversation(t *testing.T, needsLogin bool, dial func() (net.Conn, error)) *conversation {
+	return &conversation{t: t, needsLogin: needsLogin, dial: dial, connections: map[string]*connection{}}
 }
 
-// step carries out one line and returns what was heard.
+// step executes one line and returns what was received.
 func (c *conversation) step(line string) []string {
 	if name, ok := strings.CutPrefix(line, "close "); ok {
 		c.close(name)
-		return c.others(name, false)
+		return c.receiveOthers(name, false)
 	}
 	name, text, found := strings.Cut(line, ":")
 	require.True(c.t, found, "no step: %s", line)
 	name, codes := strings.CutSuffix(name, "~")
-	name, held := strings.CutSuffix(name, "-")
+	name, postponed := strings.CutSuffix(name, "-")
 	var request []byte
 	for text := range strings.SplitSeq(text, " | ") {
 		request = wire.AppendCommand(request, c.words(text)...)
 	}
-	if held {
-		c.hold(name, request)
-		return c.others(name, codes)
+	if postponed {
+		c.sendPostponed(name, request)
+		return c.receiveOthers(name, codes)
 	}
-	return append(c.say(name, request, codes), c.others(name, codes)...)
+	return append(c.send(name, request, codes), c.receiveOthers(name, codes)...)
 }
 
-// others hears what everyone but one has been told.
-func (c *conversation) others(but string, codes bool) []string {
-	var heard []string
-	for _, name := range slices.Sorted(maps.Keys(c.people)) {
-		if p := c.people[name]; name != but && !p.closed && !p.held {
-			heard = append(heard, c.say(name, nil, codes)...)
+// receiveOthers returns what all connections but one have received.
+func (c *conversation) receiveOthers(except string, codes bool) []string {
+	var received []string
+	for _, name := range slices.Sorted(maps.Keys(c.connections)) {
+		if p := c.connections[name]; name != except && !p.closed && !p.postponed {
+			received = append(received, c.send(name, nil, codes)...)
 		}
 	}
-	return heard
+	return received
 }
 
-// say writes commands, and behind them one that no server knows: its error
-// tells that everything has been heard, in every state that a connection is in.
-func (c *conversation) say(name string, request []byte, codes bool) []string {
-	p := c.person(name)
-	p.held = false
-	c.marks++
-	mark := fmt.Sprintf("MARK-%d", c.marks)
-	_ = p.SetDeadline(time.Now().Add(patience))
-	_, _ = p.Write(wire.AppendCommand(request, mark)) // whether it is closed is heard below
-	var heard []string
+// send writes commands, and after them a marker: a command that does not exist.
+// Its error reply, which comes in every state of a connection, shows that
+// everything before it has been received.
+func (c *conversation) send(name string, request []byte, codes bool) []string {
+	p := c.connection(name)
+	p.postponed = false
+	c.markers++
+	marker := fmt.Sprintf("MARK-%d", c.markers)
+	_ = p.SetDeadline(time.Now().Add(replyTimeout))
+	_, _ = p.Write(wire.AppendCommand(request, marker)) // a closed connection is detected below
+	var received []string
 	for {
 		v, err := p.reader.Read()
 		switch {
@@ -92,31 +93,31 @@ func (c *conversation) say(name string, request []byte, codes bool) []string {
 			require.NotErrorIs(c.t, err, os.ErrDeadlineExceeded, "no answer to %q of %s", request, name)
 			p.closed = true
 			require.NoError(c.t, p.Close())
-			return append(heard, name+" closed")
-		case v.IsError() && strings.Contains(v.Str, mark):
-			return heard
+			return append(received, name+" closed")
+		case v.IsError() && strings.Contains(v.Str, marker):
+			return received
 		}
-		heard = append(heard, name+" "+show(v, codes))
+		received = append(received, name+" "+show(v, codes))
 	}
 }
 
-func (c *conversation) person(name string) *person {
-	if p := c.people[name]; p != nil {
+func (c *conversation) connection(name string) *connection {
+	if p := c.connections[name]; p != nil {
 		return p
 	}
 	p := c.connect()
-	c.people[name] = p
+	c.connections[name] = p
 	return p
 }
 
 var idAndAddr = regexp.MustCompile(`^id=(\d+) addr=(\S+)`)
 
-func (c *conversation) connect() *person {
+func (c *conversation) connect() *connection {
 	conn, err := c.dial()
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = conn.Close() })
-	p := &person{Conn: conn, reader: wire.NewReader(conn)}
-	if !c.locked {
+	p := &connection{Conn: conn, reader: wire.NewReader(conn)}
+	if !c.needsLogin {
 		found := idAndAddr.FindStringSubmatch(c.ask(p, "CLIENT", "INFO").Str)
 		require.NotNil(c.t, found)
 		p.id, p.addr = found[1], found[2]
@@ -125,8 +126,8 @@ func (c *conversation) connect() *person {
 }
 
 // ask returns the reply to one command.
-func (c *conversation) ask(p *person, args ...string) wire.Value {
-	require.NoError(c.t, p.SetDeadline(time.Now().Add(patience)))
+func (c *conversation) ask(p *connection, args ...string) wire.Value {
+	require.NoError(c.t, p.SetDeadline(time.Now().Add(replyTimeout)))
 	_, err := p.Write(wire.AppendCommand(nil, args...))
 	require.NoError(c.t, err)
 	v, err := p.reader.Read()
@@ -134,39 +135,38 @@ func (c *conversation) ask(p *person, args ...string) wire.Value {
 	return v
 }
 
-// close ends a connection and waits until the server has seen that.
+// close closes a connection and waits until the server has noticed.
 func (c *conversation) close(name string) {
-	p := c.people[name]
+	p := c.connections[name]
 	p.closed = true
 	require.NoError(c.t, p.Close())
 	c.await(p, func(listed string) bool { return listed == "" }, name+" does not end")
 }
 
-var blocked = regexp.MustCompile(` flags=\S*b`)
+var blockedFlag = regexp.MustCompile(` flags=\S*b`)
 
-// hold writes commands that nobody answers yet, and waits until the server
-// holds them.
-func (c *conversation) hold(name string, request []byte) {
-	p := c.person(name)
-	p.held = true
-	require.NoError(c.t, p.SetDeadline(time.Now().Add(patience)))
+// sendPostponed writes commands and waits until the server has postponed them.
+func (c *conversation) sendPostponed(name string, request []byte) {
+	p := c.connection(name)
+	p.postponed = true
+	require.NoError(c.t, p.SetDeadline(time.Now().Add(replyTimeout)))
 	_, err := p.Write(request)
 	require.NoError(c.t, err)
-	c.await(p, blocked.MatchString, name+" is not held")
+	c.await(p, blockedFlag.MatchString, name+" is not postponed")
 }
 
-// await waits until a connection is listed as a condition wants.
-func (c *conversation) await(p *person, condition func(listed string) bool, failure string) {
-	witness := c.connect()
-	defer c.quit(witness)
-	for limit := time.Now().Add(patience); !condition(c.ask(witness, "CLIENT", "LIST", "ID", p.id).Str); <-time.After(time.Millisecond) {
+// await waits until a connection's line of CLIENT LIST meets a condition.
+func (c *conversation) await(p *connection, condition func(listed string) bool, failure string) {
+	observer := c.connect()
+	defer c.quit(observer)
+	for limit := time.Now().Add(replyTimeout); !condition(c.ask(observer, "CLIENT", "LIST", "ID", p.id).Str); <-time.After(time.Millisecond) {
 		require.True(c.t, time.Now().Before(limit), failure)
 	}
 }
 
-// quit ends a connection that nobody listed afterwards may see: a server closes
-// the socket of one that quits when it has forgotten it.
-func (c *conversation) quit(p *person) {
+// quit ends a connection with QUIT and waits for the end of the stream. Then the
+// server no longer lists it.
+func (c *conversation) quit(p *connection) {
 	require.Equal(c.t, "OK", c.ask(p, "QUIT").Str)
 	_, err := p.reader.Read()
 	require.ErrorIs(c.t, err, io.EOF)
@@ -175,8 +175,8 @@ func (c *conversation) quit(p *person) {
 
 var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
 
-// words splits a command, whose words may be quoted as Go quotes them. One with
-// "@" in front is a file of testdata.
+// words splits a command into words, which may be quoted as in Go, and replaces
+// the forms with "$" and "@".
 func (c *conversation) words(text string) []string {
 	var words []string
 	for _, w := range word.FindAllString(text, -1) {
@@ -191,17 +191,17 @@ func (c *conversation) words(text string) []string {
 			require.NoError(c.t, err)
 			w = string(file)
 		case w[0] == '$' && field == "id":
-			w = c.people[name].id
+			w = c.connections[name].id
 		case w[0] == '$' && field == "addr":
-			w = c.people[name].addr
+			w = c.connections[name].addr
 		}
 		words = append(words, w)
 	}
 	return words
 }
 
-// show writes a value in one line. What differs from server to server and from
-// run to run is left out.
+// show returns a value as text on one line, without what differs between servers
+// and runs.
 func show(v wire.Value, codes bool) string {
 	switch v.Kind {
 	case wire.Null:
@@ -249,8 +249,8 @@ var (
 	clientFields = regexp.MustCompile(`\b(name|flags|db|sub|psub|resp|user|cmd)=(\S*)`)
 )
 
-// quoted is a string, or the fields of CLIENT LIST that can be compared, or the
-// time if it is that of now.
+// quoted returns a string in quotes, "<now>" instead of the current time, and
+// only the comparable fields of lines of CLIENT LIST.
 func quoted(s string) string {
 	if isNow(s) {
 		return "<now>"
@@ -267,7 +267,8 @@ func quoted(s string) string {
 	return "<" + strings.Join(lines, "; ") + ">"
 }
 
-// isNow says whether a string is a time of this hour in microseconds.
+// isNow reports whether a string is a time in microseconds that is less than an
+// hour from now.
 func isNow(s string) bool {
 	micros, err := strconv.ParseInt(s, 10, 64)
 	return err == nil && time.Since(time.UnixMicro(micros)).Abs() < time.Hour

@@ -20,12 +20,12 @@ type (
 		from *client
 		args []string
 	}
-	// broke is a client that speaks no Redis protocol.
-	broke struct {
+	// malformed is a client whose input is not the Redis protocol.
+	malformed struct {
 		from *client
 		err  error
 	}
-	gone            struct{ from *client }
+	disconnected    struct{ from *client }
 	killSubscribers struct {
 		channel string
 		reply   chan<- int
@@ -37,32 +37,32 @@ type (
 	freeze  struct{ on bool }
 	setRole struct{ role string }
 	stop    struct{}
-	// pauseOver is only to wake the engine: the time of a CLIENT PAUSE has come.
-	pauseOver struct{}
+	// pauseEnded wakes the engine when a CLIENT PAUSE may be over.
+	pauseEnded struct{}
 )
 
-// engine is the one goroutine that owns all state, as a Redis has only one
-// that runs commands. Keys and scripts are miniredis's, which runs on this
-// goroutine too.
+// engine is the goroutine that owns all state and runs all commands, one at a
+// time, as Redis does. miniredis implements keys and scripts. It runs on this
+// goroutine, too.
 type engine struct {
 	config
 	inbox   chan any
 	done    chan struct{}
 	running *sync.WaitGroup
 
-	keys    *miniredis.Miniredis
-	scripts *server.Server // miniredis's commands, without its listener
-	looked  time.Time      // when keys were last expired
+	keys       *miniredis.Miniredis
+	scripts    *server.Server // runs miniredis's commands, its listener is closed
+	lastExpiry time.Time      // when miniredis's clock was last advanced
 
-	role    string
-	clients map[int]*client
-	lastID  int
-	caller  *client // whose command runs
-	thrown  string  // the last error that a command of a script has had
-	pause   pause
-	frozen  bool
-	backlog []any // what came while frozen
-	stopped bool
+	role        string
+	clients     map[int]*client
+	lastID      int
+	caller      *client // of the command that runs
+	scriptError string  // of the last command in a script that failed
+	pause       pause
+	frozen      bool
+	backlog     []any // messages received while frozen
+	stopped     bool
 }
 
 func newEngine(c config) (*engine, error) {
@@ -72,10 +72,10 @@ func newEngine(c config) (*engine, error) {
 	}
 	e := &engine{
 		config: c, inbox: make(chan any), done: make(chan struct{}), running: &sync.WaitGroup{},
-		keys: keys, scripts: keys.Server(), looked: time.Now(), role: "master", clients: map[int]*client{},
+		keys: keys, scripts: keys.Server(), lastExpiry: time.Now(), role: "master", clients: map[int]*client{},
 	}
-	// Only its commands are wanted. A goroutine that waits for the network
-	// would stop virtual time.
+	// Close miniredis's listener: under synctest, a goroutine that waits for the
+	// network would stop virtual time.
 	e.scripts.Close()
 	e.scripts.SetPreHook(e.hook)
 	return e, nil
@@ -85,7 +85,7 @@ func (e *engine) run() {
 	defer close(e.done)
 	for !e.stopped {
 		m := e.next()
-		if e.frozen && !control(m) {
+		if e.frozen && !handledWhileFrozen(m) {
 			e.backlog = append(e.backlog, m)
 			continue
 		}
@@ -104,19 +104,20 @@ func (e *engine) run() {
 	e.keys.Close()
 }
 
-// next waits for what comes next.
+// next waits for a message or for the end of a pause.
 func (e *engine) next() any {
 	select {
 	case m := <-e.inbox:
 		return m
 	case <-e.pause.ended:
-		return pauseOver{}
+		return pauseEnded{}
 	}
 }
 
-// control says whether a message is for a frozen server too. Connections are:
-// for a process that is stopped, its system still accepts them.
-func control(m any) bool {
+// handledWhileFrozen reports whether a message is handled by a frozen server,
+// too. Connections are, because the kernel accepts them even for a process that
+// is stopped.
+func handledWhileFrozen(m any) bool {
 	switch m.(type) {
 	case connected, freeze, setRole, stop, killSubscribers, countSubscribers:
 		return true
@@ -131,13 +132,13 @@ func (e *engine) handle(m any) {
 		c := newClient(e, e.lastID, m.conn)
 		e.clients[c.id] = c
 	case command:
-		if e.clients[m.from.id] != nil { // it may have been killed meanwhile
+		if e.clients[m.from.id] != nil { // not killed meanwhile
 			e.execute(m.from, m.args)
 		}
-	case broke:
+	case malformed:
 		m.from.reply(failure("ERR Protocol error: " + m.err.Error()))
 		e.drop(m.from)
-	case gone:
+	case disconnected:
 		e.drop(m.from)
 	case killSubscribers:
 		m.reply <- e.kill(func(c *client) bool { return c.channels[m.channel] })
@@ -152,7 +153,7 @@ func (e *engine) handle(m any) {
 	}
 }
 
-// drop ends a connection, and with it everything that it is subscribed to.
+// drop ends a connection and its subscriptions.
 func (e *engine) drop(c *client) {
 	if e.clients[c.id] == c {
 		delete(e.clients, c.id)
@@ -160,7 +161,7 @@ func (e *engine) drop(c *client) {
 	}
 }
 
-// kill drops the clients that a condition holds for.
+// kill drops the clients that match a condition, and returns their number.
 func (e *engine) kill(condition func(*client) bool) int {
 	n := 0
 	for _, c := range e.clients {
@@ -175,40 +176,39 @@ func (e *engine) kill(condition func(*client) bool) int {
 // execute runs one command of a client.
 func (e *engine) execute(c *client, args []string) {
 	c.active = time.Now()
-	if len(c.held) > 0 {
-		e.hold(c, args)
+	if len(c.postponed) > 0 {
+		e.postpone(c, args)
 		return
 	}
 	e.caller = c
 	name := strings.ToUpper(args[0])
 	c.last = fullName(args)
 	switch {
-	case !e.knows(name):
+	case !e.isCommand(name):
 		c.last = "NULL"
-		c.spoil()
+		c.abortTransaction()
 		c.reply(unknownCommand(args))
-	case e.locked(c, name):
+	case e.needsLogin(c, name):
 		c.reply(failure("NOAUTH Authentication required."))
-	case c.confined(name):
+	case c.restricted(name):
 		c.reply(failure("ERR Can't execute '" + c.last +
 			"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"))
-	case e.holds(c, name):
-		e.hold(c, args)
+	case e.mustPostpone(c, name):
+		e.postpone(c, args)
 	default:
 		e.expire()
 		e.dispatch(c, name, args)
 	}
 }
 
-// knows says whether there is such a command. Nobody needs a login to be told
-// that there is none.
-func (e *engine) knows(name string) bool {
+// isCommand reports whether a command exists. Redis checks this before the login.
+func (e *engine) isCommand(name string) bool {
 	_, own := commands[name]
 	return own || e.scripts.IsRegisteredCommand(name)
 }
 
-// fullName is how CLIENT LIST and some errors call a command: with its
-// subcommand, if it has any.
+// fullName returns a command's name as CLIENT LIST and some errors write it, with
+// its subcommand.
 func fullName(args []string) string {
 	name := strings.ToLower(args[0])
 	if (name == "client" || name == "pubsub" || name == "script") && len(args) > 1 {
@@ -217,7 +217,8 @@ func fullName(args []string) string {
 	return name
 }
 
-// unknownCommand quotes what was not understood, up to a limit.
+// unknownCommand returns the error for an unknown command. Like Redis it quotes at
+// most 128 bytes of the arguments.
 func unknownCommand(args []string) wire.Value {
 	const most = 128
 	var quoted strings.Builder
@@ -230,25 +231,26 @@ func unknownCommand(args []string) wire.Value {
 	return failure("ERR unknown command '" + args[0][:min(len(args[0]), most)] + "', with args beginning with: " + quoted.String())
 }
 
-// locked says whether a command needs a login first.
-func (e *engine) locked(c *client, name string) bool {
+// needsLogin reports whether a command is refused because the client has not
+// logged in.
+func (e *engine) needsLogin(c *client, name string) bool {
 	return e.password != "" && !c.loggedIn && name != "AUTH" && name != "HELLO" && name != "QUIT" && name != "RESET"
 }
 
-// dispatch runs a command through miniredis, whose hook is where the commands
-// of this package are: so they are found from inside scripts as well.
+// dispatch runs a command through miniredis. The commands of this package run in
+// miniredis's hook, so that scripts can call them, too.
 func (e *engine) dispatch(c *client, name string, args []string) {
 	c.peer.Resp3 = c.resp3
-	// miniredis knows only of what it has refused itself, and would run the
-	// rest of the transaction.
-	abort := name == "EXEC" && c.tx != nil && c.tx.spoiled
+	// miniredis aborts a transaction only for errors of its own commands. After
+	// other errors it would run the rest.
+	abort := name == "EXEC" && c.tx != nil && c.tx.aborted
 	if abort {
 		args = []string{"DISCARD"}
 	}
 	e.scripts.Dispatch(c.peer, args)
 	c.peer.Flush()
 	written := bytes.Clone(c.written.Bytes())
-	e.transact(c, name, written)
+	e.trackTransaction(c, name, written)
 	if strings.HasPrefix(name, "EVAL") {
 		written = e.scriptReply(written, args)
 	}
@@ -257,13 +259,14 @@ func (e *engine) dispatch(c *client, name string, args []string) {
 	}
 	c.send(written)
 	c.written.Reset()
-	if c.quits {
+	if c.closeAfterReply {
 		e.drop(c)
 	}
 }
 
-// transact notes what a command and its reply mean for a transaction.
-func (e *engine) transact(c *client, name string, written []byte) {
+// trackTransaction updates the client's transaction after a command, given its
+// reply.
+func (e *engine) trackTransaction(c *client, name string, written []byte) {
 	switch {
 	case name == "EXEC" || name == "DISCARD":
 		c.tx = nil
@@ -275,16 +278,17 @@ func (e *engine) transact(c *client, name string, written []byte) {
 	}
 }
 
-// hook runs the commands of this package, and those of scripts.
+// hook is called by miniredis before every command. It runs the commands of this
+// package and all commands of scripts, and returns false for the others.
 func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
 	run, own := commands[name]
 	switch {
 	case p != e.caller.peer:
-		e.nested(p, name, args)
+		e.runNested(p, name, args)
 	case !own, name == "TTL" && e.caller.tx != nil:
-		return false // miniredis knows which transaction that is
+		return false // in a transaction, miniredis must queue it
 	case e.caller.tx != nil && name != "QUIT" && name != "RESET":
-		e.caller.spoil()
+		e.caller.abortTransaction()
 		p.WriteError("ERR tethertest does not support " + name + " inside MULTI")
 	default:
 		if v, ok := run(e, e.caller, args); ok {
@@ -294,5 +298,5 @@ func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
 	return true
 }
 
-// failure is an error reply.
+// failure returns an error reply.
 func failure(text string) wire.Value { return wire.Value{Kind: wire.Error, Str: text} }

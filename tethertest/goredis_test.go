@@ -25,7 +25,7 @@ func TestGoRedis(t *testing.T) {
 				o.Protocol, o.Username, o.Password, o.DB, o.ClientName = protocol, "ann", password, 2, "me"
 				rdb := redis.NewClient(o)
 				t.Cleanup(func() { require.NoError(t, rdb.Close()) })
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), replyTimeout)
 				defer cancel()
 				t.Run("keys", func(t *testing.T) { useKeys(ctx, t, rdb) })
 				t.Run("scripts", func(t *testing.T) { useScripts(ctx, t, rdb) })

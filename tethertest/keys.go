@@ -6,8 +6,8 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// ttl rounds to seconds, as Redis does. miniredis cuts the rest off: a key that
-// was just set with EX 30 would have 29 seconds left.
+// ttl rounds to seconds, as Redis does. miniredis rounds down: a key that was just
+// set with EX 30 would have 29 seconds left.
 func ttl(e *engine, c *client, args []string) (wire.Value, bool) {
 	if len(args) != 1 {
 		return wrongNumber("ttl"), true
@@ -23,11 +23,11 @@ func ttl(e *engine, c *client, args []string) (wire.Value, bool) {
 	}
 }
 
-// expire lets the keys age by the time that has passed.
+// expire advances miniredis's clock, which expires keys.
 func (e *engine) expire() {
 	now := time.Now()
-	if age := now.Sub(e.looked); age > 0 {
+	if age := now.Sub(e.lastExpiry); age > 0 {
 		e.keys.FastForward(age)
-		e.looked = now
+		e.lastExpiry = now
 	}
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// lockInBubble runs a test of locks in virtual time, with a server in memory.
-// The bubble cannot end before everything in it has: the server, the client,
-// the locks.
-func lockInBubble(t *testing.T, test func(t *testing.T, s *tethertest.Server, rdb *redis.Client)) {
+// withVirtualTimeClient runs a test in virtual time, with a server in memory and a
+// client of it. It closes both, because synctest waits for their goroutines.
+func withVirtualTimeClient(t *testing.T, test func(t *testing.T, s *tethertest.Server, rdb *redis.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := tethertest.Start("")
@@ -29,15 +28,15 @@ func lockInBubble(t *testing.T, test func(t *testing.T, s *tethertest.Server, rd
 	})
 }
 
-// within receives what must come soon. Where a ticker runs, waiting for ever
-// would not be noticed: virtual time just goes on.
+// within receives a value that must arrive soon. Without a time-out a missing
+// value would not be detected: as long as a ticker runs, virtual time goes on.
 func within[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
 	case <-time.After(time.Minute):
-		require.Fail(t, "it does not come")
+		require.Fail(t, "nothing received")
 		panic("unreachable")
 	}
 }
@@ -49,7 +48,7 @@ func newTether(t *testing.T, rdb *redis.Client) *tether.Client {
 }
 
 func TestWaiterGetsTheLockInVirtualTime(t *testing.T) {
-	lockInBubble(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
+	withVirtualTimeClient(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
 		first, second := newTether(t, rdb), newTether(t, rdb)
 		h, err := first.Acquire(t.Context(), "l")
 		require.NoError(t, err)
@@ -80,7 +79,7 @@ func TestWaiterGetsTheLockInVirtualTime(t *testing.T) {
 }
 
 func TestKillSubscribersEndsAHold(t *testing.T) {
-	lockInBubble(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
+	withVirtualTimeClient(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
 		c := newTether(t, rdb)
 		h, err := c.Acquire(t.Context(), "l")
 		require.NoError(t, err)
@@ -107,7 +106,7 @@ func TestKillSubscribersEndsAHold(t *testing.T) {
 // The health check is due 10 seconds after the grant, and a demoted server
 // answers it at once.
 func TestDemotionIsNoticedAtTheHealthCheck(t *testing.T) {
-	lockInBubble(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
+	withVirtualTimeClient(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
 		c := newTether(t, rdb)
 		began := time.Now()
 		h, err := c.Acquire(t.Context(), "l")
@@ -130,9 +129,10 @@ func TestDemotionIsNoticedAtTheHealthCheck(t *testing.T) {
 	})
 }
 
-// A health check after 10 seconds, 5 more for an answer that does not come.
+// The health check is due 10 seconds after the grant, and its reply times out 5
+// seconds later.
 func TestFrozenServerLosesItsHolds(t *testing.T) {
-	lockInBubble(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
+	withVirtualTimeClient(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
 		c := newTether(t, rdb)
 		began := time.Now()
 		h, err := c.Acquire(t.Context(), "l")
@@ -140,7 +140,7 @@ func TestFrozenServerLosesItsHolds(t *testing.T) {
 		s.Freeze()
 		within(t, h.Lost())
 		require.Equal(t, 15*time.Second, time.Since(began))
-		// It has not noticed yet that the connection is gone.
+		// The frozen server has not noticed the end of the connection.
 		require.Equal(t, 1, s.Subscribers("l"))
 
 		s.Thaw()
@@ -152,10 +152,10 @@ func TestFrozenServerLosesItsHolds(t *testing.T) {
 	})
 }
 
-// What came while the server was frozen is done when it thaws, in order; a
-// freeze that ends in time costs no hold.
+// After a thaw the server runs the commands that have arrived meanwhile. A freeze
+// that is shorter than the health check's time-out does not end a hold.
 func TestThawedServerGoesOn(t *testing.T) {
-	lockInBubble(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
+	withVirtualTimeClient(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
 		c := newTether(t, rdb)
 		h, err := c.Acquire(t.Context(), "l")
 		require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestThawedServerGoesOn(t *testing.T) {
 }
 
 func TestIdleConnectionsAreClosed(t *testing.T) {
-	lockInBubble(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
+	withVirtualTimeClient(t, func(t *testing.T, s *tethertest.Server, rdb *redis.Client) {
 		c := newTether(t, rdb)
 		for _, name := range []string{"a", "b"} {
 			h, err := c.Acquire(t.Context(), name)
@@ -196,7 +196,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 			require.NoError(t, err)
 			return strings.Count(list, "\n")
 		}
-		// rdb's own, and the one on which both locks were taken in turn.
+		// One connection of rdb, and one on which both locks were acquired.
 		require.Equal(t, 2, connections())
 		<-time.After(29 * time.Second)
 		require.Equal(t, 2, connections())

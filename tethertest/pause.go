@@ -7,12 +7,12 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// pause is what CLIENT PAUSE has ordered. Without one it is zero.
+// pause is the state of CLIENT PAUSE. It is zero when there is no pause.
 type pause struct {
-	until time.Time
-	all   bool // and not only what writes
-	ended <-chan time.Time
-	held  []*client // whose commands wait, in the order in which they came
+	until     time.Time
+	all       bool // the mode is ALL, not WRITE
+	ended     <-chan time.Time
+	postponed []*client // clients with postponed commands, in order of the first one
 }
 
 const (
@@ -21,11 +21,12 @@ const (
 	msgPauseMode = "ERR CLIENT PAUSE mode must be WRITE or ALL"
 )
 
-// longestPause is about three hundred years.
+// longestPause is the longest duration in milliseconds, about 292 years.
 const longestPause = math.MaxInt64 / time.Millisecond
 
-// clientPause begins a pause, or adds to the one that there is: the later end
-// and the stricter mode count. While everything is held, so is the next of these.
+// clientPause starts a pause or extends the current one to the later end. The
+// stricter mode wins: during a pause of mode ALL, another CLIENT PAUSE is
+// postponed itself, so it cannot relax the mode.
 func clientPause(e *engine, _ *client, args []string) (wire.Value, bool) {
 	millis, valid := integer(args[0])
 	mode := "ALL"
@@ -51,53 +52,53 @@ func clientPause(e *engine, _ *client, args []string) (wire.Value, bool) {
 	return ok()
 }
 
-// clientUnpause ends a pause. Who was held goes on behind the reply.
+// clientUnpause ends a pause. Postponed commands run after its reply.
 func clientUnpause(e *engine, _ *client, _ []string) (wire.Value, bool) {
 	e.pause.until = time.Time{}
 	return ok()
 }
 
-// resume goes on with those who were held, if the pause is over: in the order in
-// which they came, and each with all of its commands, until one of these is a
-// CLIENT PAUSE.
+// resume runs the postponed commands if the pause is over: client by client, in
+// the order in which they were postponed, and all commands of each. If one of
+// them is a CLIENT PAUSE, the rest is postponed again.
 func (e *engine) resume() {
 	if e.pause.ended == nil || time.Now().Before(e.pause.until) {
 		return
 	}
-	held := e.pause.held
+	postponed := e.pause.postponed
 	e.pause = pause{}
-	for _, c := range held {
-		commands := c.held
-		c.held = nil
+	for _, c := range postponed {
+		commands := c.postponed
+		c.postponed = nil
 		for _, args := range commands {
 			e.handle(command{c, args})
 		}
 	}
 }
 
-// holds says whether a command has to wait.
-func (e *engine) holds(c *client, name string) bool {
+// mustPostpone reports whether a pause postpones a command.
+func (e *engine) mustPostpone(c *client, name string) bool {
 	if !time.Now().Before(e.pause.until) {
 		return false
 	}
 	return e.pause.all || e.writes(c, name)
 }
 
-// hold keeps a command until the pause ends, and with it all that its client
-// says behind it.
-func (e *engine) hold(c *client, args []string) {
-	if len(c.held) == 0 {
-		e.pause.held = append(e.pause.held, c)
+// postpone keeps a command until the pause ends. All later commands of the same
+// client are postponed, too.
+func (e *engine) postpone(c *client, args []string) {
+	if len(c.postponed) == 0 {
+		e.pause.postponed = append(e.pause.postponed, c)
 	}
-	c.held = append(c.held, args)
+	c.postponed = append(c.postponed, args)
 }
 
-// silent are commands of miniredis that are not marked as reading and write
-// nothing.
-var silent = setOf("CLUSTER COMMAND DISCARD ECHO INFO MEMORY MULTI OBJECT SCRIPT TIME UNWATCH WATCH XINFO")
+// unflagged are the commands of miniredis that do not write, although they are
+// not flagged as read-only.
+var unflagged = setOf("CLUSTER COMMAND DISCARD ECHO INFO MEMORY MULTI OBJECT SCRIPT TIME UNWATCH WATCH XINFO")
 
-// writes says whether a command is one that CLIENT PAUSE WRITE holds: it changes
-// keys, or a replica may have to be told.
+// writes reports whether CLIENT PAUSE WRITE postpones a command. It does if the
+// command changes keys, or has to be sent to replicas.
 func (e *engine) writes(c *client, name string) bool {
 	_, own := commands[name]
 	switch {
@@ -106,5 +107,5 @@ func (e *engine) writes(c *client, name string) bool {
 	case name == "PUBLISH" || name == "PFCOUNT":
 		return true
 	}
-	return !own && !silent[name] && !e.scripts.IsReadOnlyCommand(name)
+	return !own && !unflagged[name] && !e.scripts.IsReadOnlyCommand(name)
 }

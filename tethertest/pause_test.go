@@ -12,13 +12,13 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-func (p *peer) say(t *testing.T, args ...string) {
+func (p *peer) send(t *testing.T, args ...string) {
 	t.Helper()
 	_, err := p.Write(wire.AppendCommand(nil, args...))
 	require.NoError(t, err)
 }
 
-// The end of a transaction is held if anything in it writes, also if that was
+// EXEC is postponed if a command of the transaction writes, even if the command was
 // queued before the pause.
 func TestPauseHoldsTheEndOfATransaction(t *testing.T) {
 	onTargets(t, func(t *testing.T, dial func() *peer) {
@@ -30,7 +30,7 @@ func TestPauseHoldsTheEndOfATransaction(t *testing.T) {
 		}
 		require.Equal(t, "QUEUED", writer.ask(t, "SET", "k", "v").Str)
 		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "100000", "WRITE").Str)
-		writer.say(t, "EXEC")
+		writer.send(t, "EXEC")
 		eventually(t, func() bool {
 			_, values := fields(t, other.ask(t, "CLIENT", "LIST", "ID", id.Text()))
 			return values["flags"] == "xb"
@@ -45,10 +45,10 @@ func TestPauseHoldsTheEndOfATransaction(t *testing.T) {
 	})
 }
 
-// A pause lasts as long as it says, by the bubble's clock, and CLIENT PAUSE adds
-// to it what is longer.
+// A pause lasts as long as it says in virtual time. A second, shorter CLIENT PAUSE
+// does not shorten it.
 func TestVirtualPause(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		c, other := dial(t, s), dial(t, s)
 		defer c.Close()
 		defer other.Close()
@@ -72,18 +72,18 @@ func TestVirtualPause(t *testing.T) {
 	})
 }
 
-// Everything is held by the strict mode, and nothing is once it is over.
+// The mode ALL postpones every command, and none once the pause is over.
 func TestVirtualPauseOfAll(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		c, other := dial(t, s), dial(t, s)
 		defer c.Close()
 		defer other.Close()
 		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "1000").Str)
 		began := time.Now()
-		c.say(t, "SUBSCRIBE", "c")
+		c.send(t, "SUBSCRIBE", "c")
 		synctest.Wait()
 		require.Equal(t, 0, s.Subscribers("c"))
-		require.Equal(t, "OK", other.ask(t, "CLIENT", "UNPAUSE").Str, "it waits for the end as well")
+		require.Equal(t, "OK", other.ask(t, "CLIENT", "UNPAUSE").Str, "UNPAUSE is postponed, too")
 		require.Equal(t, time.Second, time.Since(began))
 		v, err := c.Read()
 		require.NoError(t, err)
@@ -93,9 +93,9 @@ func TestVirtualPauseOfAll(t *testing.T) {
 	})
 }
 
-// The strict mode ends with its pause, whether anyone was held or not.
+// The mode ALL ends with its pause, even if no command was postponed.
 func TestVirtualPauseOfAllIsOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		c := dial(t, s)
 		defer c.Close()
 		require.Equal(t, "OK", c.ask(t, "CLIENT", "PAUSE", "1000").Str)
@@ -110,9 +110,10 @@ func TestVirtualPauseOfAllIsOver(t *testing.T) {
 	})
 }
 
-// A held command may begin the next pause: what is behind it waits for that.
+// A postponed command may start another pause, which postpones the commands after
+// it again.
 func TestVirtualPauseBehindAPause(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		c, other := dial(t, s), dial(t, s)
 		defer c.Close()
 		defer other.Close()
@@ -130,22 +131,22 @@ func TestVirtualPauseBehindAPause(t *testing.T) {
 	})
 }
 
-// The clock of a frozen server goes on, but what it held goes on with its thaw.
-// And it can be closed with what it holds.
+// If a pause ends while the server is frozen, the postponed commands run after the
+// thaw. A server can be closed while commands are postponed.
 func TestVirtualPauseAndFreeze(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		c, other := dial(t, s), dial(t, s)
 		defer c.Close()
 		defer other.Close()
 		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "1000", "WRITE").Str)
-		c.say(t, "SET", "k", "v")
+		c.send(t, "SET", "k", "v")
 		synctest.Wait()
 		s.Freeze()
 		for range 2 {
 			require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 			_, err := c.Conn.Read(make([]byte, 1))
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-			require.Equal(t, 0, s.Subscribers("c"), "to ask it does not wake it")
+			require.Equal(t, 0, s.Subscribers("c"), "this call does not end the freeze")
 		}
 		require.NoError(t, c.SetReadDeadline(time.Time{}))
 		s.Thaw()
@@ -154,7 +155,7 @@ func TestVirtualPauseAndFreeze(t *testing.T) {
 		require.Equal(t, "OK", v.Str)
 
 		require.Equal(t, "OK", other.ask(t, "CLIENT", "PAUSE", "1000", "WRITE").Str)
-		c.say(t, "SET", "k", "w")
+		c.send(t, "SET", "k", "w")
 		synctest.Wait()
 		s.Close()
 		c.requireClosed(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// The script that counts and pings, first by a hash that nobody knows yet.
+// The probe script with go-redis: by an unknown hash, by its text, and by its
+// hash.
 func TestGoRedisProbes(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
@@ -41,8 +42,8 @@ func TestGoRedisProbes(t *testing.T) {
 	}
 }
 
-// A participant that probes on its own connection has the ping before the
-// reply, and sees nobody join between the count and the ping.
+// A participant that probes on its own connection receives its ping before the
+// reply.
 func TestProbeOnTheSubscribedConnection(t *testing.T) {
 	s := tethertest.NewServer(t)
 	c := dial(t, s)
@@ -60,8 +61,8 @@ func TestProbeOnTheSubscribedConnection(t *testing.T) {
 	}
 }
 
-// What the server does not support inside MULTI spoils the transaction, as an
-// error does in Redis: half of it must not run.
+// A command that is not supported inside MULTI aborts the transaction, as an error
+// does in Redis: a part of the transaction must not run.
 func TestRefusedCommandSpoilsTheTransaction(t *testing.T) {
 	s := tethertest.NewServer(t)
 	c := dial(t, s)

@@ -13,8 +13,8 @@ func number(n int) wire.Value { return wire.Value{Kind: wire.Integer, Int: int64
 
 func push(elems ...wire.Value) wire.Value { return wire.Value{Kind: wire.Push, Elems: elems} }
 
-// subscribe adds channels or patterns. Each is confirmed by a push, and there
-// is no other reply.
+// subscribe adds channels or patterns. A push confirms each; there is no other
+// reply.
 func subscribe(kind string, set func(*client) map[string]bool) commandFunc {
 	return func(_ *engine, c *client, args []string) (wire.Value, bool) {
 		if len(args) == 0 {
@@ -28,7 +28,7 @@ func subscribe(kind string, set func(*client) map[string]bool) commandFunc {
 	}
 }
 
-// unsubscribe takes channels or patterns away, all of them if none is named.
+// unsubscribe removes channels or patterns, or all of them without arguments.
 func unsubscribe(kind string, set func(*client) map[string]bool) commandFunc {
 	return func(_ *engine, c *client, args []string) (wire.Value, bool) {
 		if len(args) == 0 {
@@ -49,7 +49,7 @@ func channelsOf(c *client) map[string]bool { return c.channels }
 
 func patternsOf(c *client) map[string]bool { return c.patterns }
 
-// publish delivers a message in the order of the clients' ids.
+// publish delivers a message to the clients in the order of their ids.
 func publish(e *engine, _ *client, args []string) (wire.Value, bool) {
 	if len(args) != 2 {
 		return wrongNumber("publish"), true
@@ -92,13 +92,13 @@ func pubsub(e *engine, _ *client, args []string) (wire.Value, bool) {
 	case sub == "NUMPAT" && len(rest) > 0:
 		return wrongNumber("pubsub|numpat"), true
 	case sub == "NUMPAT":
-		return number(len(e.all(patternsOf))), true
+		return number(len(e.union(patternsOf))), true
 	case sub == "CHANNELS" && len(rest) > 1:
 		return fail("ERR unknown subcommand or wrong number of arguments for '%s'. Try PUBSUB HELP.", args[0])
 	case sub == "CHANNELS":
 		return e.activeChannels(rest), true
 	}
-	return unknownSub("PUBSUB", args[0]), true
+	return unknownSubcommand("PUBSUB", args[0]), true
 }
 
 func (e *engine) numSub(channels []string) wire.Value {
@@ -109,11 +109,11 @@ func (e *engine) numSub(channels []string) wire.Value {
 	return reply
 }
 
-// activeChannels lists the channels that have subscribers and match, or all of
-// them without a pattern.
+// activeChannels lists the channels that have subscribers, or those that match a
+// pattern.
 func (e *engine) activeChannels(pattern []string) wire.Value {
 	reply := wire.Value{Kind: wire.Array}
-	for _, channel := range slices.Sorted(maps.Keys(e.all(channelsOf))) {
+	for _, channel := range slices.Sorted(maps.Keys(e.union(channelsOf))) {
 		if len(pattern) == 0 || glob(pattern[0], channel) {
 			reply.Elems = append(reply.Elems, bulk(channel))
 		}
@@ -121,8 +121,8 @@ func (e *engine) activeChannels(pattern []string) wire.Value {
 	return reply
 }
 
-// all returns the channels or the patterns that anyone is subscribed to.
-func (e *engine) all(set func(*client) map[string]bool) map[string]bool {
+// union returns the channels or the patterns that have subscribers.
+func (e *engine) union(set func(*client) map[string]bool) map[string]bool {
 	union := map[string]bool{}
 	for _, c := range e.clients {
 		maps.Copy(union, set(c))
@@ -130,8 +130,8 @@ func (e *engine) all(set func(*client) map[string]bool) map[string]bool {
 	return union
 }
 
-// glob matches as Redis does: * and ? and [a-z] and [^a], with \ in front of
-// what is meant literally.
+// glob reports whether s matches a pattern of Redis: *, ?, [a-z], [^a], and \
+// before a literal character.
 func glob(pattern, s string) bool {
 	for pattern != "" {
 		switch pattern[0] {
@@ -146,7 +146,7 @@ func glob(pattern, s string) bool {
 			if s == "" {
 				return false
 			}
-			rest, ok := class(pattern[1:], s[0])
+			rest, ok := matchClass(pattern[1:], s[0])
 			if !ok {
 				return false
 			}
@@ -171,9 +171,9 @@ func glob(pattern, s string) bool {
 	return s == ""
 }
 
-// class matches one byte against what stands behind a bracket, and returns
-// what stands behind the closing one.
-func class(pattern string, c byte) (rest string, ok bool) {
+// matchClass reports whether a byte is in a character class. pattern starts after
+// the opening bracket, rest after the closing one.
+func matchClass(pattern string, c byte) (rest string, ok bool) {
 	not := pattern != "" && pattern[0] == '^'
 	if not {
 		pattern = pattern[1:]

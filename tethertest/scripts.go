@@ -18,17 +18,17 @@ const (
 	msgScriptNumber  = "ERR Wrong number of args calling Redis command from script"
 )
 
-// unscripted are the commands that a script may not run.
-var unscripted = setOf(`AUTH CLIENT DISCARD EVAL EVALSHA EVALSHA_RO EVAL_RO EXEC HELLO MULTI PSUBSCRIBE PUNSUBSCRIBE
+// notInScripts are the commands that a script must not call.
+var notInScripts = setOf(`AUTH CLIENT DISCARD EVAL EVALSHA EVALSHA_RO EVAL_RO EXEC HELLO MULTI PSUBSCRIBE PUNSUBSCRIBE
 	QUIT RESET ROLE SCRIPT SUBSCRIBE UNSUBSCRIBE UNWATCH WATCH ` + blockingCommands)
 
-// nested runs a command of a script. Its peer is not the caller's: it is in the
-// database that the script has selected, and answers in RESP2.
-func (e *engine) nested(p *server.Peer, name string, args []string) {
+// runNested runs a command of a script. p is not the caller's peer: it uses the
+// database that the script has selected, and RESP2.
+func (e *engine) runNested(p *server.Peer, name string, args []string) {
 	reply := e.nestedReply(p, name, args)
 	if text, failed := bytes.CutPrefix(reply, []byte("-")); failed {
-		e.thrown = scriptWords(strings.TrimSuffix(string(text), "\r\n"))
-		reply = []byte("-" + e.thrown + "\r\n")
+		e.scriptError = scriptErrorText(strings.TrimSuffix(string(text), "\r\n"))
+		reply = []byte("-" + e.scriptError + "\r\n")
 	}
 	p.WriteRaw(string(reply))
 }
@@ -36,9 +36,9 @@ func (e *engine) nested(p *server.Peer, name string, args []string) {
 func (e *engine) nestedReply(p *server.Peer, name string, args []string) []byte {
 	refused := ""
 	switch {
-	case !e.knows(name):
+	case !e.isCommand(name):
 		refused = msgScriptUnknown
-	case unscripted[name]:
+	case notInScripts[name]:
 		refused = msgNoScript
 	case name == "SELECT":
 		_, refused = database(args)
@@ -46,8 +46,8 @@ func (e *engine) nestedReply(p *server.Peer, name string, args []string) []byte 
 	if refused != "" {
 		return encode(nil, failure(refused), false)
 	}
-	// The database of a script, which SELECT and TTL are about, is known to
-	// miniredis alone.
+	// SELECT and TTL run in miniredis, because only it knows the database that
+	// the script has selected.
 	if run, own := commands[name]; own && name != "SELECT" && name != "TTL" {
 		v, _ := run(e, e.caller, args)
 		return encode(nil, v, false)
@@ -60,8 +60,9 @@ func (e *engine) nestedReply(p *server.Peer, name string, args []string) []byte 
 	return written.Bytes()
 }
 
-// scriptWords is how a script is told what others are told differently.
-func scriptWords(text string) string {
+// scriptErrorText returns an error's text as a script receives it. For some errors
+// it differs from the text that a client receives.
+func scriptErrorText(text string) string {
 	switch {
 	case strings.HasPrefix(text, "ERR wrong number of arguments for '"):
 		return msgScriptNumber
@@ -72,15 +73,16 @@ func scriptWords(text string) string {
 }
 
 var (
-	// scriptFailed is what miniredis makes of every error of a running script.
+	// scriptFailed matches miniredis's reply for every error of a running script.
 	scriptFailed = regexp.MustCompile(`(?s)^-ERR Error compiling script \(new function\): :(\d+): (.*?)(?: script: \w+, &c\.)? +stack traceback:`)
-	// misused is what redis.call says about its arguments.
-	misused = regexp.MustCompile(`^(Lua redis lib command arguments must be|Please specify at least one argument for) `)
+	// callMisuse matches the errors of redis.call about its own arguments.
+	callMisuse = regexp.MustCompile(`^(Lua redis lib command arguments must be|Please specify at least one argument for) `)
 )
 
-// scriptReply corrects the reply to EVAL and EVALSHA. In Redis an error that a
-// command has caused keeps its code: a caller may be waiting for WRONGTYPE. And
-// a script that fails is known by its hash from then on, like any other.
+// scriptReply corrects miniredis's reply to EVAL and EVALSHA if the script
+// failed. In Redis the error of a command keeps its code, for which a caller may
+// check: WRONGTYPE, for example. And Redis caches a script even if it fails, so
+// EVALSHA finds it afterwards.
 func (e *engine) scriptReply(reply []byte, args []string) []byte {
 	found := scriptFailed.FindSubmatch(reply)
 	if found == nil || len(args) < 2 {
@@ -94,8 +96,8 @@ func (e *engine) scriptReply(reply []byte, args []string) []byte {
 	}
 	line, text := string(found[1]), string(found[2])
 	switch {
-	case text == e.thrown:
-	case misused.MatchString(text):
+	case text == e.scriptError:
+	case callMisuse.MatchString(text):
 		text = "ERR " + text
 	default:
 		text = "ERR user_script:" + line + ": " + text

@@ -19,10 +19,9 @@ func script(t *testing.T, name string) *redis.Script {
 	return redis.NewScript(string(text))
 }
 
-// A fencing token is the time in the bubble, whatever time it is outside, and
-// rises within one instant too.
+// A fencing token is the virtual time. Tokens rise even within one microsecond.
 func TestVirtualTokens(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		rdb := redis.NewClient(s.Options())
 		defer rdb.Close()
 		ctx := t.Context()
@@ -50,7 +49,7 @@ func TestVirtualTokens(t *testing.T) {
 	})
 }
 
-// The longest queue that travels is walked down in one step.
+// The wake script walks down a queue of the maximum length.
 func TestWakeWalksALongQueue(t *testing.T) {
 	s := tethertest.NewServer(t)
 	rdb := redis.NewClient(s.Options())
@@ -64,7 +63,7 @@ func TestWakeWalksALongQueue(t *testing.T) {
 	n, err := script(t, "wake.lua").Run(t.Context(), rdb, nil, queue...).Int()
 	require.NoError(t, err)
 	require.Equal(t, 256, n)
-	require.NoError(t, last.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, last.SetDeadline(time.Now().Add(replyTimeout)))
 	v, err := last.Read()
 	require.NoError(t, err)
 	require.Equal(t, `{"message":"wake","tether":{"queue":[]}}`, v.Elems[2].Str)

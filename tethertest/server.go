@@ -1,6 +1,6 @@
-// Package tethertest is a Redis in the process of a test, for code that uses
-// tether: no server to install, connections that can be cut or frozen, and
-// virtual time under testing/synctest.
+// Package tethertest provides an in-process Redis server for tests of code that
+// uses tether. No Redis has to be installed, a test can cut connections and
+// freeze the server, and time can be virtual (testing/synctest).
 //
 //	func TestWorker(t *testing.T) {
 //		s := tethertest.NewServer(t)
@@ -9,22 +9,27 @@
 //		s.KillSubscribers("jobs") // the holder of the lock "jobs" loses it
 //	}
 //
-// It speaks RESP2 and RESP3 and what tether and portalocker need: HELLO, AUTH,
-// SELECT, PING, CLIENT, the subscribe family, PUBLISH, PUBSUB, ROLE, and from
-// miniredis the commands of keys and scripts. Other clients see a Redis 7.0
-// without ACLs, persistence and replication. Not supported are commands that
-// block, and inside MULTI those that are not about keys and scripts. Some errors
-// of rare commands, and of scripts that don't compile, are worded differently;
-// their codes are the same.
+// The server speaks RESP2 and RESP3. It has the commands that tether and
+// portalocker need: HELLO, AUTH, SELECT, PING, CLIENT, the subscribe commands,
+// PUBLISH, PUBSUB and ROLE. The commands for keys and scripts are those of
+// miniredis. To other clients it looks like a Redis 7.0 without ACLs, persistence
+// and replication.
 //
-// It is more lenient than Redis in that CLIENT SETINFO, which is younger than
-// 7.0, is accepted, and that a server with the role of a replica still takes
-// writes. A wrong number of arguments is found last: a connection that may not
-// run the command, or has to wait for it, is told that instead. Lua's numbers of
-// more than fourteen digits become text whole, where Redis's 1700000000000001 is
-// "1.7e+15": a script that works with both has string.format. There are no inline
-// commands, no sharded channels, and no CONFIG, ACL, CLIENT UNBLOCK or CLIENT
-// REPLY.
+// It differs from Redis 7.0 in these points:
+//
+//   - Commands that block are not supported. Inside MULTI only commands for keys
+//     and scripts are supported.
+//   - There are no inline commands, no sharded channels, and no CONFIG, ACL,
+//     CLIENT UNBLOCK or CLIENT REPLY.
+//   - Some errors of rare commands, and of scripts that do not compile, have
+//     another text, but the same code.
+//   - CLIENT SETINFO, which is newer than 7.0, is accepted.
+//   - A server with the role of a replica accepts writes.
+//   - A wrong number of arguments is checked last. If the connection must not run
+//     the command, or a pause postpones it, that comes first.
+//   - In Lua, numbers of more than fourteen digits are converted to text exactly.
+//     Redis converts 1700000000000001 to "1.7e+15". Use string.format in scripts
+//     that must work with both.
 package tethertest
 
 import (
@@ -39,7 +44,7 @@ import (
 type Server struct {
 	inbox    chan any
 	done     chan struct{}
-	listener net.Listener // nil in memory
+	listener net.Listener // nil for a server in memory
 	running  *sync.WaitGroup
 }
 
@@ -50,7 +55,7 @@ type config struct {
 	user, password string
 }
 
-// WithPassword demands a login. The user is "default" if it is empty.
+// WithPassword makes the server require a login. An empty user means "default".
 func WithPassword(user, password string) Option {
 	return func(c *config) {
 		c.user, c.password = user, password
@@ -60,15 +65,15 @@ func WithPassword(user, password string) Option {
 	}
 }
 
-// TB is what NewServer needs of a [testing.TB].
+// TB is the part of [testing.TB] that [NewServer] uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
 }
 
-// NewServer starts a server on a free loopback port and closes it with the
-// test.
+// NewServer starts a server on a free loopback port, and closes it at the end of
+// the test. If it cannot start, the test fails.
 func NewServer(t TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := Start("127.0.0.1:0", opts...)
@@ -79,10 +84,14 @@ func NewServer(t TB, opts ...Option) *Server {
 	return s
 }
 
-// Start starts a server at a TCP address, such as "127.0.0.1:0" for a free
-// port. With an empty address it is in memory: only [Server.Dial] and the
-// clients of [Server.Options] reach it, nothing of it waits for the network,
-// and time may be virtual. Close it when it is no longer needed.
+// Start starts a server at a TCP address, such as "127.0.0.1:0" for a free port.
+// The error is that of listening there.
+//
+// With an empty address the server is in memory: it can be reached only with
+// [Server.Dial], which the clients of [Server.Options] use. No goroutine of it
+// waits for the network, so it can be used under testing/synctest.
+//
+// The caller must close the server.
 func Start(addr string, opts ...Option) (*Server, error) {
 	var c config
 	for _, opt := range opts {
@@ -114,10 +123,10 @@ func (s *Server) accept() {
 	}
 }
 
-// serve hands a connection to the engine, or closes it.
+// serve passes a connection to the engine, or closes it if the server is closed.
 func (s *Server) serve(conn net.Conn) {
 	if !s.send(connected{conn}) {
-		_ = conn.Close() // the server is closed, and so is this
+		_ = conn.Close()
 	}
 }
 
@@ -130,7 +139,7 @@ func (s *Server) send(m any) bool {
 	}
 }
 
-// Addr returns the host and port, and "memory" for a server in memory.
+// Addr returns the host and port, or "memory" for a server in memory.
 func (s *Server) Addr() string {
 	if s.listener == nil {
 		return "memory"
@@ -138,11 +147,14 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// URL returns the address as redis.ParseURL takes it.
+// URL returns the address in the form that redis.ParseURL accepts. For a server
+// in memory it is of no use.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
-// Dial returns a new connection in memory, a [net.Pipe], whatever address the
-// server has.
+// Dial returns a new in-memory connection to the server, a [net.Pipe], even if
+// the server has a TCP address. It does not wait for a frozen server. If ctx has
+// ended it returns the error of ctx, and if the server is closed
+// [net.ErrClosed].
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -154,8 +166,9 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return here, nil
 }
 
-// Options returns options of a client whose connections are made by
-// [Server.Dial]. The login, if one is needed, is for the caller to fill in.
+// Options returns options for a client that connects with [Server.Dial]. They are
+// new for each call, and may be changed. With [WithPassword] the caller must set
+// Username and Password.
 func (s *Server) Options() *redis.Options {
 	return &redis.Options{
 		Addr:   s.Addr(),
@@ -163,44 +176,47 @@ func (s *Server) Options() *redis.Options {
 	}
 }
 
-// KillSubscribers cuts all connections that are subscribed to a channel, and
-// returns how many there were. A holder of the lock of that name loses it.
+// KillSubscribers closes all connections that are subscribed to a channel, and
+// returns their number. A holder of the lock with that name loses it.
 func (s *Server) KillSubscribers(channel string) int {
-	return ask[int](s, func(reply chan<- int) any { return killSubscribers{channel, reply} })
+	return request[int](s, func(reply chan<- int) any { return killSubscribers{channel, reply} })
 }
 
-// Subscribers returns how many connections are subscribed to a channel: who
-// holds the lock of that name, and who is about to.
+// Subscribers returns the number of connections that are subscribed to a channel.
+// For the name of a lock these are its participants: the holders, and contenders
+// in the middle of an attempt.
 func (s *Server) Subscribers(channel string) int {
-	return ask[int](s, func(reply chan<- int) any { return countSubscribers{channel, reply} })
+	return request[int](s, func(reply chan<- int) any { return countSubscribers{channel, reply} })
 }
 
-// Freeze stops the server without ending a connection, like a link that is
-// half-open: it accepts connections and what they write, but nothing is
-// answered, delivered or noticed until [Server.Thaw]. The functions of Server
-// itself work as before.
+// Freeze stops the server without closing connections, like a half-open link. It
+// still accepts connections and reads what they send, but runs no command,
+// delivers no message, and does not notice that a connection has ended, until
+// [Server.Thaw]. The methods of Server work as usual.
 func (s *Server) Freeze() { s.send(freeze{true}) }
 
-// Thaw lets a frozen server go on with what has come meanwhile.
+// Thaw ends [Server.Freeze]. The server handles what has arrived meanwhile, in
+// order.
 func (s *Server) Thaw() { s.send(freeze{false}) }
 
-// SetRole sets the role that the server tells: "master", which it is from the
-// beginning, or "replica". Holds on a server that is demoted are lost with their
-// next health check. Otherwise it goes on as before.
+// SetRole sets the role that HELLO and ROLE report: "master", the default, or
+// "replica". After a change to "replica", holds are lost at their next health
+// check. The server does not change its behaviour otherwise.
 func (s *Server) SetRole(role string) { s.send(setRole{role}) }
 
-// Close closes all connections and waits until everything has ended.
+// Close closes the listener and all connections, and waits until all goroutines
+// have ended. It may be called more than once.
 func (s *Server) Close() {
 	if s.listener != nil {
-		_ = s.listener.Close() // again, perhaps
+		_ = s.listener.Close() // may be closed already
 	}
 	s.send(stop{})
 	s.running.Wait()
 }
 
-// ask sends a message with a way for the answer, and waits for that. A closed
-// server answers with zero.
-func ask[T any](s *Server, message func(reply chan<- T) any) T {
+// request sends the engine a message with a reply channel, and waits for the
+// reply. If the server is closed it returns the zero value.
+func request[T any](s *Server, message func(reply chan<- T) any) T {
 	reply := make(chan T, 1)
 	if !s.send(message(reply)) {
 		var none T

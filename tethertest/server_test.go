@@ -15,7 +15,7 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// peer is a connection in memory that speaks RESP3.
+// peer is a connection to a server, and its reader.
 type peer struct {
 	net.Conn
 	*wire.Reader
@@ -23,7 +23,8 @@ type peer struct {
 
 func (p *peer) Read() (wire.Value, error) { return p.Reader.Read() }
 
-// dial connects to a server. A frozen one is not spoken to.
+// dial returns an in-memory connection to a server. It sends nothing, so it works
+// with a frozen server, too.
 func dial(t *testing.T, s *tethertest.Server) *peer {
 	t.Helper()
 	conn, err := s.Dial(t.Context())
@@ -46,8 +47,7 @@ func (p *peer) requireClosed(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// push is the confirmation of a first subscription, to a client that has not
-// said that it knows pushes.
+// push returns the confirmation of a first subscription in RESP2.
 func push(kind, channel string) wire.Value {
 	return wire.Value{Kind: wire.Array, Elems: []wire.Value{
 		{Kind: wire.BulkString, Str: kind}, {Kind: wire.BulkString, Str: channel}, {Kind: wire.Integer, Int: 1},
@@ -129,8 +129,8 @@ func TestAddresses(t *testing.T) {
 	require.Contains(t, c.ask(t, "CLIENT", "INFO").Str, " addr=pipe:"+id+" ")
 }
 
-// A subscriber who does not read holds up nobody. When too much waits for it,
-// it is cut off.
+// A subscriber that does not read does not block others. With too many unsent
+// messages its connection is closed.
 func TestSlowSubscriber(t *testing.T) {
 	s := tethertest.NewServer(t)
 	slow, publisher := dial(t, s), dial(t, s)
@@ -145,23 +145,23 @@ func TestSlowSubscriber(t *testing.T) {
 	require.Equal(t, 0, s.Subscribers("c"))
 }
 
-// Whoever is cut off in the middle of a burst does not stop the server, which
-// goes on writing to it until it has heard.
+// If a subscriber's connection is closed while a script publishes, the server goes
+// on sending to it without blocking.
 func TestSlowSubscriberInABurst(t *testing.T) {
 	s := tethertest.NewServer(t)
 	slow, publisher := dial(t, s), dial(t, s)
 	require.Equal(t, push("subscribe", "c"), slow.ask(t, "SUBSCRIBE", "c"))
 	script := "local x = string.rep('x', 1048576) for i = 1, 80 do redis.call('PUBLISH', 'c', x) end return 'done'"
-	require.NoError(t, publisher.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, publisher.SetDeadline(time.Now().Add(replyTimeout)))
 	require.Equal(t, "done", publisher.ask(t, "EVAL", script, "0").Str)
 	require.Equal(t, "PONG", publisher.ask(t, "PING").Str)
 }
 
-// What is no command ends the connection, and no other.
+// Malformed input ends its connection, and no other.
 func TestBrokenStream(t *testing.T) {
 	s := tethertest.NewServer(t)
-	witness := dial(t, s)
-	for name, said := range map[string]string{
+	other := dial(t, s)
+	for name, input := range map[string]string{
 		"a number":       ":1\r\n",
 		"a number in it": "*2\r\n$3\r\nGET\r\n:1\r\n",
 		"junk":           "GET / HTTP/1.1\r\n\r\n",
@@ -169,7 +169,7 @@ func TestBrokenStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, s)
-			go func() { _, _ = c.Write([]byte(said)) }()
+			go func() { _, _ = c.Write([]byte(input)) }()
 			for {
 				v, err := c.Read()
 				if err != nil {
@@ -178,12 +178,12 @@ func TestBrokenStream(t *testing.T) {
 				}
 				require.Contains(t, v.Str, "ERR Protocol error")
 			}
-			require.Equal(t, "PONG", witness.ask(t, "PING").Str)
+			require.Equal(t, "PONG", other.ask(t, "PING").Str)
 		})
 	}
 	for _, nothing := range []string{"*0\r\n", "*-1\r\n"} {
-		_, err := witness.Write([]byte(nothing))
+		_, err := other.Write([]byte(nothing))
 		require.NoError(t, err)
-		require.Equal(t, "PONG", witness.ask(t, "PING").Str)
+		require.Equal(t, "PONG", other.ask(t, "PING").Str)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// inBubble runs a test in virtual time, with a server in memory.
-func inBubble(t *testing.T, test func(t *testing.T, s *tethertest.Server)) {
+// withVirtualTime runs a test in a synctest bubble, with a server in memory.
+func withVirtualTime(t *testing.T, test func(t *testing.T, s *tethertest.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := tethertest.Start("")
 		require.NoError(t, err)
@@ -24,9 +24,9 @@ func inBubble(t *testing.T, test func(t *testing.T, s *tethertest.Server)) {
 	})
 }
 
-// Keys age with the bubble's clock, to the millisecond, and TIME follows it.
+// Keys expire in virtual time, to the millisecond, and TIME returns it.
 func TestVirtualExpiry(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		rdb := redis.NewClient(s.Options())
 		defer rdb.Close()
 		ctx := t.Context()
@@ -43,10 +43,10 @@ func TestVirtualExpiry(t *testing.T) {
 	})
 }
 
-// Nothing of the server waits for the network: a subscriber who waits for a
-// day does not stop the clock.
+// A subscriber that waits does not stop virtual time, because no goroutine of the
+// server waits for the network.
 func TestVirtualSubscriber(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		rdb := redis.NewClient(s.Options())
 		defer rdb.Close()
 		sub := dial(t, s)
@@ -64,10 +64,10 @@ func TestVirtualSubscriber(t *testing.T) {
 	})
 }
 
-// A frozen server keeps its connections, accepts others, and answers nobody.
-// Thawed, it goes on with what has come meanwhile.
+// A frozen server keeps its connections, accepts others, and does not reply. After
+// the thaw it runs the commands that have arrived meanwhile.
 func TestFreeze(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		old := dial(t, s)
 		defer old.Close()
 		require.Equal(t, push("subscribe", "c"), old.ask(t, "SUBSCRIBE", "c"))
@@ -83,7 +83,7 @@ func TestFreeze(t *testing.T) {
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 			require.NoError(t, c.SetDeadline(time.Time{}))
 		}
-		require.Equal(t, 1, s.Subscribers("c"), "it can still be asked")
+		require.Equal(t, 1, s.Subscribers("c"), "the methods of Server still work")
 
 		s.Thaw()
 		v, err := old.Read()
@@ -95,9 +95,9 @@ func TestFreeze(t *testing.T) {
 	})
 }
 
-// The connections of a frozen server can be cut, and it can be closed.
+// KillSubscribers and Close work on a frozen server.
 func TestFrozenEnds(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *tethertest.Server) {
+	withVirtualTime(t, func(t *testing.T, s *tethertest.Server) {
 		c := dial(t, s)
 		defer c.Close()
 		require.Equal(t, push("subscribe", "c"), c.ask(t, "SUBSCRIBE", "c"))

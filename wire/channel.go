@@ -6,45 +6,48 @@ import (
 	"unicode/utf8"
 )
 
-// ResponseChannel is the channel on which one probe of a lock's channel wants
-// its answers: <channel>-<id>. The id must be new for every probe, 32 lowercase
-// hex digits.
+// ResponseChannel returns the channel on which the participants answer one
+// probe: <channel>-<id>. The id must be 32 lowercase hex digits, and new for
+// every probe: with a reused id, late answers to one probe would be counted as
+// answers to the next.
 //
-// A ping is JSON and can only carry UTF-8. When the channel is not UTF-8 the
-// name is tether-<hash of the channel>-<id>-reply, which no other channel's
-// plain name can be: that would end in the id.
+// A ping is JSON, which carries only UTF-8. If the channel is not UTF-8, the
+// name is tether-<hash of the channel>-<id>-reply. It cannot collide with the
+// plain name of another channel, because a plain name ends in the id.
 func ResponseChannel(channel, id string) string {
-	before, behind := affixes(channel)
-	return before + id + behind
+	prefix, suffix := affixes(channel)
+	return prefix + id + suffix
 }
 
-// WakeChannel is the channel on which a waiter of a lock is woken. It has the
-// form of a [ResponseChannel], with the waiter's holder id as the id, and lasts
-// for as long as the waiter sleeps.
+// WakeChannel returns the channel on which one waiter of a lock is woken. It
+// has the form of a [ResponseChannel], with the waiter's holder id as the id.
+// The waiter is subscribed to it for as long as it sleeps, so the number of
+// subscribers tells whether it does.
 func WakeChannel(channel, holderID string) string { return ResponseChannel(channel, holderID) }
 
-// WaitersChannel is the channel of all who wait for a lock. Its subscribers are
-// the number of sleepers. It has the form of a [ResponseChannel] as well, with
-// the beginning of the channel's hash as the id.
+// WaitersChannel returns the channel that all sleepers of a lock subscribe to,
+// so its number of subscribers is the number of sleepers. It has the form of a
+// [ResponseChannel], with the first 32 digits of the channel's hash as the id.
 func WaitersChannel(channel string) string {
-	return ResponseChannel(channel, hash(channel)[:holderIDLen])
+	return ResponseChannel(channel, channelHash(channel)[:holderIDLen])
 }
 
-// FenceKey is the key of the counter that a lock's fencing tokens are drawn
-// from, <channel>-fence.
+// FenceKey returns the key of the counter that a lock's fencing tokens are
+// drawn from: <channel>-fence.
 func FenceKey(channel string) string { return channel + "-fence" }
 
-// affixes are what stands before and behind the id in the name of a channel
-// that belongs to a lock's channel.
-func affixes(channel string) (before, behind string) {
+// affixes returns what precedes and what follows the id in the names that
+// [ResponseChannel] and [WakeChannel] return.
+func affixes(channel string) (prefix, suffix string) {
 	if utf8.ValidString(channel) {
 		return channel + "-", ""
 	}
-	return "tether-" + hash(channel) + "-", "-reply"
+	return "tether-" + channelHash(channel) + "-", "-reply"
 }
 
-// hash stands for a channel in names that cannot hold the channel itself.
-func hash(channel string) string {
+// channelHash returns the SHA-256 of a channel's name in hex. It replaces the
+// channel in names that cannot contain it.
+func channelHash(channel string) string {
 	sum := sha256.Sum256([]byte(channel))
 	return hex.EncodeToString(sum[:])
 }

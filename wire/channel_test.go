@@ -12,7 +12,8 @@ const (
 	idB = "ffeeddccbbaa99887766554433221100"
 )
 
-// channels are names of locks, from ordinary to nasty.
+// channels are names of locks: plain ones, ones that look like other names, and
+// ones that cannot be a connection name or JSON.
 var channels = []string{
 	"my-queue",
 	"a",
@@ -45,20 +46,20 @@ func TestResponseChannel(t *testing.T) {
 		ResponseChannel("\xff\xfe", idA))
 }
 
-func TestChannelsBesideTheLocks(t *testing.T) {
+func TestDerivedChannels(t *testing.T) {
 	const a = "ca978112ca1bbdcafac231b39a23dc4d" // the beginning of sha256("a")
 	require.Equal(t, "a-"+a, WaitersChannel("a"))
 	require.Equal(t, "a-"+idA, WakeChannel("a", idA))
 	require.Equal(t, "a-fence", FenceKey("a"))
 
-	const odd = "b3d510ef04275ca8e698e5b3cbb0ece3949ef9252f0cdc839e9ee347409a2209"
-	require.Equal(t, "tether-"+odd+"-"+odd[:32]+"-reply", WaitersChannel("\xff\xfe"))
-	require.Equal(t, "tether-"+odd+"-"+idA+"-reply", WakeChannel("\xff\xfe", idA))
+	const hashOfChannel = "b3d510ef04275ca8e698e5b3cbb0ece3949ef9252f0cdc839e9ee347409a2209"
+	require.Equal(t, "tether-"+hashOfChannel+"-"+hashOfChannel[:32]+"-reply", WaitersChannel("\xff\xfe"))
+	require.Equal(t, "tether-"+hashOfChannel+"-"+idA+"-reply", WakeChannel("\xff\xfe", idA))
 	require.Equal(t, "\xff\xfe-fence", FenceKey("\xff\xfe"))
 }
 
-// What is sent to one channel must not arrive at another's.
-func TestChannelsBesideTheLocksAreDistinct(t *testing.T) {
+// A message for one lock must not arrive on a channel of another.
+func TestDerivedChannelsAreDistinct(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range channels {
 		for _, name := range []string{c, ResponseChannel(c, idA), WakeChannel(c, idB), WaitersChannel(c)} {

@@ -7,31 +7,34 @@ import (
 
 // Client is a connection that may be a participant of a channel.
 type Client struct {
-	// Num is the number that the server knows it by, to kill it.
+	// Num is the server's id of the connection, which CLIENT KILL ID takes.
 	Num int64
-	// HolderID is that of a participant, which its name bears.
+	// HolderID is the holder id in the connection's name. It is empty if the
+	// name is not that of a participant.
 	HolderID string
-	// Legacy is a participant up to version 3.2. All of them bear one name.
+	// Legacy is true for a participant of version 3.2 or older. All of them
+	// use the same connection name, without a holder id.
 	Legacy bool
-	// Name and Addr are the connection's.
+	// Name and Addr are the connection's name and remote address.
 	Name, Addr string
-	// Subs is how many channels it is subscribed to, at least one.
+	// Subs is the number of channels that it is subscribed to, at least one.
 	Subs int
 }
 
-// ParseClients finds in a list of clients who may be subscribed to a channel:
-// its participants, and with neither HolderID nor Legacy all whose names don't
-// tell what they are. Left out are who subscribes to nothing, idle sockets, and
-// participants of other channels. Lines that cannot be read are passed over.
+// ParseClients reads a reply to CLIENT LIST and returns the connections that
+// may be subscribed to a channel: its participants, and, with neither HolderID
+// nor Legacy set, every connection whose name does not tell what it is. It
+// leaves out connections without a subscription, idle sockets, and participants
+// of other channels. It skips lines that it cannot parse.
 func ParseClients(channel, list string) []Client {
 	var clients []Client
-	before, legacy := connNameBefore(channel), LegacyConnName(channel)
+	prefix, legacy := connNamePrefix(channel), LegacyConnName(channel)
 	for line := range strings.SplitSeq(list, "\n") {
 		c, ok := parseClient(line)
 		if !ok || c.Subs < 1 {
 			continue
 		}
-		id, named := strings.CutPrefix(c.Name, before)
+		id, named := strings.CutPrefix(c.Name, prefix)
 		switch {
 		case named && validHolderID(id):
 			c.HolderID = id
@@ -40,15 +43,15 @@ func ParseClients(channel, list string) []Client {
 		case c.Name == IdleName || isConnName(c.Name):
 			continue
 		}
-		// The list may be long, and is not kept for the sake of a few names.
+		// Substrings would keep the whole list in memory, and it may be long.
 		c.HolderID, c.Name, c.Addr = strings.Clone(c.HolderID), strings.Clone(c.Name), strings.Clone(c.Addr)
 		clients = append(clients, c)
 	}
 	return clients
 }
 
-// parseClient reads one line: fields between blanks, each a key and a value. A
-// line without a number names nobody.
+// parseClient parses one line of CLIENT LIST: key=value fields separated by
+// spaces. Without a positive id the line is not ok.
 func parseClient(line string) (c Client, ok bool) {
 	for field := range strings.SplitSeq(strings.TrimSuffix(line, "\r"), " ") {
 		key, value, _ := strings.Cut(field, "=")

@@ -6,8 +6,8 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// AppendHello adds HELLO 3, with AUTH unless login is nil, and with SETNAME
-// unless name is empty.
+// AppendHello appends HELLO 3, with AUTH if login has a password, and with
+// SETNAME unless name is empty.
 func AppendHello(dst []byte, login *Login, name string) []byte {
 	args := append(make([]string, 0, 7), "HELLO", "3")
 	if login != nil && login.Password != "" {
@@ -19,12 +19,12 @@ func AppendHello(dst []byte, login *Login, name string) []byte {
 	return AppendCommand(dst, args...)
 }
 
-// AppendAuth adds AUTH.
+// AppendAuth appends AUTH.
 func AppendAuth(dst []byte, login Login) []byte {
 	return AppendCommand(dst, "AUTH", login.user(), login.Password)
 }
 
-// user is the name that the server knows the login by.
+// user returns the ACL user of the login. Without one, Redis means "default".
 func (l Login) user() string {
 	if l.User == "" {
 		return "default"
@@ -32,65 +32,68 @@ func (l Login) user() string {
 	return l.User
 }
 
-// AppendProbe adds the script that counts and pings a channel, by its hash or
-// with its text.
-func AppendProbe(dst []byte, channel, ping string, text bool) []byte {
-	return probeScript.append(dst, text, "0", channel, ping)
+// AppendProbe appends a call of [ProbeScript]: by its text if withText is true
+// (EVAL), by its hash otherwise (EVALSHA).
+func AppendProbe(dst []byte, channel, ping string, withText bool) []byte {
+	return probeScript.append(dst, withText, "0", channel, ping)
 }
 
-// AppendFence adds the script that counts a channel, draws a fencing token, and
-// pings unless the ping is empty, by its hash or with its text.
-func AppendFence(dst []byte, channel, ping string, text bool) []byte {
+// AppendFence appends a call of [FenceScript]: by its text if withText is true
+// (EVAL), by its hash otherwise (EVALSHA). With an empty ping the script only
+// counts.
+func AppendFence(dst []byte, channel, ping string, withText bool) []byte {
 	if ping == "" {
-		return fenceScript.append(dst, text, "1", FenceKey(channel), channel)
+		return fenceScript.append(dst, withText, "1", FenceKey(channel), channel)
 	}
-	return fenceScript.append(dst, text, "1", FenceKey(channel), channel, ping)
+	return fenceScript.append(dst, withText, "1", FenceKey(channel), channel, ping)
 }
 
-// AppendWake adds the script that wakes the first of a queue that sleep, by its
-// hash or with its text.
-func AppendWake(dst []byte, channel string, queue protocol.Queue, text bool) []byte {
-	before, behind := affixes(channel)
+// AppendWake appends a call of [WakeScript] with the luggage of the queue: by
+// its text if withText is true (EVAL), by its hash otherwise (EVALSHA).
+func AppendWake(dst []byte, channel string, queue protocol.Queue, withText bool) []byte {
+	prefix, suffix := affixes(channel)
 	waiters := appendWaiters(nil, queue)
-	return wakeScript.append(dst, text, "0", before, behind, wakeBefore, wakeBehind, string(waiters))
+	return wakeScript.append(dst, withText, "0", prefix, suffix, wakePrefix, wakeSuffix, string(waiters))
 }
 
-// AppendCall adds the wake for all readers that sleep.
+// AppendWakeReaders appends the PUBLISH that wakes all sleeping readers.
 func AppendWakeReaders(dst []byte, channel string) []byte {
 	return AppendCommand(dst, "PUBLISH", WaitersChannel(channel), EncodeWakeReaders())
 }
 
-// AppendCount adds the count of a channel's subscribers.
+// AppendCount appends the command that counts a channel's subscribers.
 func AppendCount(dst []byte, channel string) []byte {
 	return AppendCommand(dst, "PUBSUB", "NUMSUB", channel)
 }
 
-// AppendLook adds the count of a channel's subscribers and of those that sleep.
+// AppendPoll appends a sleeper's poll: the command that counts the subscribers
+// of a channel and of its [WaitersChannel], in this order.
 func AppendPoll(dst []byte, channel string) []byte {
 	return AppendCommand(dst, "PUBSUB", "NUMSUB", channel, WaitersChannel(channel))
 }
 
-// AppendListening adds the count of those who listen on the wake channels of a
-// queue, in its order.
+// AppendCountWaiters appends the command that counts the subscribers of each
+// waiter's wake channel, in the order of the queue. A waiter that is not
+// subscribed to its wake channel no longer sleeps.
 func AppendCountWaiters(dst []byte, channel string, queue protocol.Queue) []byte {
-	before, behind := affixes(channel)
+	prefix, suffix := affixes(channel)
 	args := append(make([]string, 0, 2+len(queue)), "PUBSUB", "NUMSUB")
 	for _, w := range queue {
-		args = append(args, before+w.ID+behind)
+		args = append(args, prefix+w.ID+suffix)
 	}
 	return AppendCommand(dst, args...)
 }
 
-// AppendList adds the list of the server's subscribed clients, which
-// [ParseClients] reads.
+// AppendList appends the command that lists the server's subscribed clients.
+// [ParseClients] parses the reply.
 func AppendList(dst []byte) []byte { return AppendCommand(dst, "CLIENT", "LIST", "TYPE", "pubsub") }
 
-// AppendKill adds the end of the client with this number.
+// AppendKill appends the command that ends a connection. num is [Client.Num].
 func AppendKill(dst []byte, num int64) []byte {
 	return AppendCommand(dst, "CLIENT", "KILL", "ID", strconv.FormatInt(num, 10))
 }
 
-// AppendSelect adds the choice of a database.
+// AppendSelect appends SELECT.
 func AppendSelect(dst []byte, db int) []byte {
 	return AppendCommand(dst, "SELECT", strconv.Itoa(db))
 }

@@ -1,4 +1,5 @@
-// Under the race detector pools lose things, and allocations cannot be counted.
+// The race detector makes pools drop items at random, so that allocations cannot
+// be counted.
 
 //go:build !race
 
@@ -12,19 +13,19 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// loop is a stream that says the same again and again, a piece per read.
-type loop struct {
+// repeatingStream is an endless stream. Each read returns the same piece.
+type repeatingStream struct {
 	piece string
 	reads int
 }
 
-func (l *loop) Read(p []byte) (int, error) {
+func (l *repeatingStream) Read(p []byte) (int, error) {
 	l.reads++
 	return copy(p, l.piece), nil
 }
 
-// What a server says to an acquire of an idle lock that is free, and to its
-// release.
+// The replies of a server to the commands of an uncontended acquire, and to
+// those of its release.
 const (
 	acquireReplies = ">3\r\n$9\r\nsubscribe\r\n$4\r\npair\r\n:1\r\n" +
 		"*2\r\n$4\r\npair\r\n:1\r\n" +
@@ -33,22 +34,23 @@ const (
 	releaseReply = ">3\r\n$11\r\nunsubscribe\r\n$4\r\npair\r\n:0\r\n"
 )
 
-// cost is something that is done for every acquire or for every ping.
+// cost is an operation that runs for every acquire or for every ping, and how
+// many allocations it may make.
 type cost struct {
-	name    string
-	ceiling float64 // of the allocations
-	run     func()
+	name      string
+	maxAllocs float64
+	run       func()
 }
 
 func costs() []cost {
 	replies := func(piece string) func() {
-		r := NewReader(&loop{piece: piece})
+		r := NewReader(&repeatingStream{piece: piece})
 		r.wanted = looked
 		return func() { receive(r) }
 	}
 	ping := protocol.Ping{Response: "pair-0123456789abcdef0123456789abcdef", ID: idA, Want: protocol.Exclusive}
 	record := protocol.Record{ID: idA, Mode: protocol.Exclusive, Election: protocol.Elected, Held: 5, Place: 1}
-	encodedPing, encodedRecord, queued := EncodePing(ping), EncodeRecord(record, nil), EncodeRecord(record, queueOf(100))
+	encodedPing, encodedRecord, encodedWithQueue := EncodePing(ping), EncodeRecord(record, nil), EncodeRecord(record, queueOf(100))
 	name := ConnName("pair", idA)
 	buf := make([]byte, 0, 1<<10)
 	return []cost{
@@ -63,7 +65,7 @@ func costs() []cost {
 		{"a ping, read", 3, func() { DecodePing(encodedPing) }},
 		{"a record", 1, func() { EncodeRecord(record, nil) }},
 		{"a record, read", 2, func() { DecodeRecord(encodedRecord) }},
-		{"a record with a queue of 100, read", 9, func() { DecodeRecord(queued) }},
+		{"a record with a queue of 100, read", 9, func() { DecodeRecord(encodedWithQueue) }},
 	}
 }
 
@@ -78,19 +80,18 @@ func BenchmarkCost(b *testing.B) {
 	}
 }
 
-// TestAllocations holds what every acquire and every ping need to what they
-// allocate.
+// TestAllocations fails if an acquire or a ping allocates more than before.
 func TestAllocations(t *testing.T) {
 	for _, c := range costs() {
 		t.Run(c.name, func(t *testing.T) {
-			require.LessOrEqual(t, testing.AllocsPerRun(100, c.run), c.ceiling)
+			require.LessOrEqual(t, testing.AllocsPerRun(100, c.run), c.maxAllocs)
 		})
 	}
 }
 
-// The figures are of no use if the stream is not read to its end.
+// The costs of the replies are meaningful only if the replies are read whole.
 func TestRepliesOfAnAcquire(t *testing.T) {
-	l := &loop{piece: acquireReplies}
+	l := &repeatingStream{piece: acquireReplies}
 	r := NewReader(l)
 	r.wanted = looked
 	for n := range 3 {

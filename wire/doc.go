@@ -1,7 +1,9 @@
-// Package wire is bytes: RESP3 frames, the messages and connection names that
-// participants of a lock know each other by, the commands of a lock, and the
-// [Socket] that they travel on.
+// Package wire encodes and decodes everything that a lock sends and receives:
+// RESP3 frames ([Reader], [AppendValue]), messages (pings, records, wakes),
+// connection names and commands. [Socket] is the connection that they use.
 //
-// What comes from outside is bounded before memory is taken for it, and what
-// cannot be read is taken for the worst that it could mean.
+// Two rules hold for all input. Sizes are limited before memory is allocated,
+// because anybody may publish on a lock's channel. And an answer that cannot be
+// parsed counts as an exclusive holder's: if it were ignored, two participants
+// could hold the lock.
 package wire

@@ -8,20 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// maxMessage is how long a message may be, in bytes. Anybody may publish on a
-// lock's channel, and its participants read all of it.
+// maxMessage is the maximum length of a message, in bytes. Anybody may publish
+// on a lock's channel, and every participant decodes what arrives there.
 const maxMessage = 1 << 20
 
-// raw is a JSON value as it is written, cut out of a message that is valid JSON.
-// Nothing stands for a value that is not there.
+// raw is the text of one JSON value, a slice of a message that is valid JSON.
+// A missing value is empty.
 //
-// Messages are not read into structs: encoding/json would fill a field named
-// protocol from a key Protocol, which to every other peer is a stranger, and it
-// gives up on a whole message for one malformed part.
+// Messages are not unmarshaled into structs, for two reasons. encoding/json
+// fills a field named protocol from a key Protocol, which all other peers
+// ignore. And it rejects a whole message because of one malformed part, but a
+// malformed extension must not invalidate a record.
 type raw []byte
 
-// object reads a message that is a JSON object.
-func object(data string) (raw, bool) {
+// parseObject returns a message if it is a JSON object, in UTF-8 and of at most
+// maxMessage bytes.
+func parseObject(data string) (raw, bool) {
 	if len(data) > maxMessage {
 		return nil, false
 	}
@@ -33,14 +35,15 @@ func object(data string) (raw, bool) {
 	return r, json.Valid(r)
 }
 
-// text is a string.
-func (r raw) text() (string, bool) {
-	b, ok := r.bytes()
+// asString decodes a JSON string.
+func (r raw) asString() (string, bool) {
+	b, ok := r.asBytes()
 	return string(b), ok
 }
 
-// bytes is text for what is only looked at.
-func (r raw) bytes() ([]byte, bool) {
+// asBytes decodes a JSON string. Without escapes the result is a part of r, so
+// that a comparison costs no copy.
+func (r raw) asBytes() ([]byte, bool) {
 	if len(r) == 0 || r[0] != '"' {
 		return nil, false
 	}
@@ -52,15 +55,15 @@ func (r raw) bytes() ([]byte, bool) {
 	return []byte(s), err == nil
 }
 
-// is says whether the value is this number, however it is written: 1, 1.0.
-func (r raw) is(want float64) bool {
+// equals reports whether the value is the number want in any notation, such as
+// 1 or 1.0.
+func (r raw) equals(want float64) bool {
 	n, err := strconv.ParseFloat(string(r), 64)
 	return err == nil && n == want
 }
 
-// integer is an integer from 0 to limit, written without a fraction or an
-// exponent.
-func (r raw) integer(limit uint64) (int64, bool) {
+// asInteger parses an integer from 0 to limit, without fraction and exponent.
+func (r raw) asInteger(limit uint64) (int64, bool) {
 	n, ok := digits(r)
 	if !ok || n > limit {
 		return 0, false
@@ -68,83 +71,87 @@ func (r raw) integer(limit uint64) (int64, bool) {
 	return int64(n), true
 }
 
-// members goes through an object. Of equal keys the last one counts, which is up
-// to the caller. What is no object has no members.
-func (r raw) members() walk { return r.walk('{') }
+// members iterates over an object; any other value has no members. It yields
+// duplicate keys, too. The caller must let the last one win, as other JSON
+// parsers do.
+func (r raw) members() iterator { return r.iterate('{') }
 
-// elements goes through an array. What is no array has no elements.
-func (r raw) elements() walk { return r.walk('[') }
+// elements iterates over an array; any other value has no elements.
+func (r raw) elements() iterator { return r.iterate('[') }
 
-func (r raw) walk(open byte) walk {
+// iterate iterates over a value that starts with open, and over nothing otherwise.
+func (r raw) iterate(open byte) iterator {
 	if len(r) == 0 || r[0] != open {
-		return walk{}
+		return iterator{}
 	}
-	return walk{rest: r[1:]}
+	return iterator{rest: r[1:]}
 }
 
-// isArray says whether the value is an array, be it an empty one.
+// isArray reports whether the value is an array, possibly an empty one.
 func (r raw) isArray() bool { return len(r) > 0 && r[0] == '[' }
 
-// walk is a way through an array or an object. It takes each byte once, however
-// deep the values are.
-type walk struct {
+// iterator iterates over an array or an object. It scans each byte once at each
+// level that is iterated over, so deeply nested values cost linear time.
+type iterator struct {
 	key   []byte
 	value raw
 	rest  raw
 }
 
-// element goes on to the next element of an array.
-func (w *walk) element() bool {
-	w.value = w.take()
-	return len(w.value) > 0
+// element advances to the next element of an array. It returns false at the end.
+func (it *iterator) element() bool {
+	it.value = it.next()
+	return len(it.value) > 0
 }
 
-// member goes on to the next key and value of an object.
-func (w *walk) member() bool {
-	key := w.take()
+// member advances to the next key and value of an object. It returns false at
+// the end.
+func (it *iterator) member() bool {
+	key := it.next()
 	if len(key) == 0 {
 		return false
 	}
-	w.key = key[1 : len(key)-1]
+	it.key = key[1 : len(key)-1]
 	if bytes.IndexByte(key, '\\') >= 0 {
-		w.key, _ = key.bytes()
+		it.key, _ = key.asBytes()
 	}
-	w.value = w.take()
+	it.value = it.next()
 	return true
 }
 
-// take cuts the next value off the rest, or nothing at its end. Because the
-// message is valid, commas and colons stand where they must and need no look.
-func (w *walk) take() raw {
+// next removes the next value from the rest and returns it. At the end it
+// returns an empty value. It skips separators without checking them, because the
+// message is known to be valid JSON.
+func (it *iterator) next() raw {
 	i := 0
-	for i < len(w.rest) && separates(w.rest[i]) {
+	for i < len(it.rest) && isSeparator(it.rest[i]) {
 		i++
 	}
-	end := i + extent(w.rest[i:])
-	taken := w.rest[i:end]
-	w.rest = w.rest[end:]
-	return taken
+	end := i + valueLen(it.rest[i:])
+	value := it.rest[i:end]
+	it.rest = it.rest[end:]
+	return value
 }
 
-// separates says whether c stands between values.
-func separates(c byte) bool {
+// isSeparator reports whether c is a separator or white space between values.
+func isSeparator(c byte) bool {
 	return c == ',' || c == ':' || c == ' ' || c == '\n' || c == '\t' || c == '\r'
 }
 
-// extent is the length of the value that b begins with, 0 if b begins with the
-// end of what is around it.
-func extent(b raw) int {
+// valueLen returns the length of the value at the start of b, and 0 if b starts
+// with the closing bracket of the enclosing value.
+func valueLen(b raw) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '"':
-			i += quoted(b[i:]) - 1
+			i += stringLen(b[i:]) - 1
 			if depth == 0 {
 				return i + 1
 			}
 		case c == '[' || c == '{':
 			depth++
-		case depth == 0 && (c == ']' || c == '}' || separates(c)):
+		case depth == 0 && (c == ']' || c == '}' || isSeparator(c)):
 			return i
 		case c == ']' || c == '}':
 			depth--
@@ -156,8 +163,8 @@ func extent(b raw) int {
 	return len(b)
 }
 
-// quoted is the length of the string that b begins with, with its quotes.
-func quoted(b raw) int {
+// stringLen returns the length of the string at the start of b, with its quotes.
+func stringLen(b raw) int {
 	i := 1
 	for i < len(b) && b[i] != '"' {
 		if b[i] == '\\' {
@@ -168,13 +175,13 @@ func quoted(b raw) int {
 	return min(i+1, len(b))
 }
 
-// appendString adds a JSON string, as encoding/json writes it.
+// appendString appends s as a JSON string, exactly as encoding/json encodes it.
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
-		if !plainly(s[i]) {
+		if !writtenAsIs(s[i]) {
 			out, err := json.Marshal(s)
 			if err != nil {
-				panic("wire: " + err.Error()) // a string always has a form
+				panic("wire: " + err.Error()) // cannot happen: every string can be encoded
 			}
 			return append(dst, out...)
 		}
@@ -183,7 +190,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// plainly says whether c stands for itself in what encoding/json writes.
-func plainly(c byte) bool {
+// writtenAsIs reports whether encoding/json writes c without an escape.
+func writtenAsIs(c byte) bool {
 	return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 }

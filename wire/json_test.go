@@ -13,8 +13,9 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// hostile are messages that try what a decoder can bear.
-func hostile(field string) []string {
+// hostileMessages returns messages that contain field and exceed the nesting or
+// the length that a decoder accepts.
+func hostileMessages(field string) []string {
 	deep := 200_000
 	return []string{
 		`{` + field + `,"x":` + strings.Repeat("[", deep) + strings.Repeat("]", deep) + `}`,
@@ -25,16 +26,16 @@ func hostile(field string) []string {
 }
 
 func TestDecodeHostileMessages(t *testing.T) {
-	for _, data := range hostile(`"response_channel":"C-1"`) {
+	for _, data := range hostileMessages(`"response_channel":"C-1"`) {
 		_, ok := DecodePing(data)
 		require.False(t, ok, "%.60q", data)
 	}
-	for _, data := range hostile(`"holder_id":"` + idA + `","mode":"shared","protocol":1`) {
+	for _, data := range hostileMessages(`"holder_id":"` + idA + `","mode":"shared","protocol":1`) {
 		r, queue := DecodeRecord(data)
 		require.True(t, r.Legacy, "%.60q", data)
 		require.Empty(t, queue)
 	}
-	for _, data := range hostile(`"message":"wake"`) {
+	for _, data := range hostileMessages(`"message":"wake"`) {
 		_, ok := DecodeWake(data)
 		require.False(t, ok, "%.60q", data)
 	}
@@ -42,12 +43,12 @@ func TestDecodeHostileMessages(t *testing.T) {
 	require.Less(t, taken(func() { DecodePing(huge); DecodeRecord(huge); DecodeWake(huge) }), uint64(64<<10))
 }
 
-// A message has room for tens of thousands of waiters. They cost what they are
-// long, and what is behind the last that counts is not looked at.
+// A message has room for tens of thousands of waiters. Decoding them may cost
+// only memory in proportion to the message.
 func TestDecodeLongQueues(t *testing.T) {
 	const before, behind = `{"message":"wake","tether":{"queue":[["` + idA + `","s"]`, `]}}`
 	for _, piece := range []string{
-		`,["` + idA + `","x"]`, // a double
+		`,["` + idA + `","x"]`, // a duplicate
 		`,["` + idB[1:] + `","s"]`,
 		`,["` + idB + `","s",1]`,
 		`,[]`,
@@ -74,7 +75,8 @@ func TestDecodeUpToTheLimit(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Any reader of JSON must read the same, not just this one.
+// Strings must be encoded exactly as encoding/json does, so that any JSON parser
+// decodes the same text.
 func TestAppendString(t *testing.T) {
 	rng := random(t)
 	all := make([]string, 0, 2300)
@@ -92,8 +94,8 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
-// twin reads an object with encoding/json.
-func twin(data string) (map[string]json.RawMessage, bool) {
+// unmarshalObject decodes an object with encoding/json.
+func unmarshalObject(data string) (map[string]json.RawMessage, bool) {
 	if len(data) > maxMessage || !utf8.ValidString(data) {
 		return nil, false
 	}
@@ -102,12 +104,12 @@ func twin(data string) (map[string]json.RawMessage, bool) {
 	return m, err == nil && m != nil
 }
 
-// requireLikeTwin reads a message to its leaves, as it does and as encoding/json
-// does.
-func requireLikeTwin(t *testing.T, data string) {
-	want, wanted := twin(data)
-	got, ok := object(data)
-	require.Equal(t, wanted, ok)
+// requireLikeEncodingJSON decodes a message and all values in it, and compares
+// the result with that of encoding/json.
+func requireLikeEncodingJSON(t *testing.T, data string) {
+	want, wantOK := unmarshalObject(data)
+	got, ok := parseObject(data)
+	require.Equal(t, wantOK, ok)
 	if !ok {
 		return
 	}
@@ -118,11 +120,11 @@ func requireLikeTwin(t *testing.T, data string) {
 	require.Len(t, members, len(want))
 	for key, value := range want {
 		require.Equal(t, string(value), string(members[key]))
-		requireValueLikeTwin(t, members[key])
+		requireValueLikeEncodingJSON(t, members[key])
 	}
 }
 
-func requireValueLikeTwin(t *testing.T, r raw) {
+func requireValueLikeEncodingJSON(t *testing.T, r raw) {
 	var list []json.RawMessage
 	err := json.Unmarshal(r, &list)
 	require.Equal(t, err == nil && list != nil, r.isArray())
@@ -130,19 +132,19 @@ func requireValueLikeTwin(t *testing.T, r raw) {
 	for _, want := range list {
 		require.True(t, e.element())
 		require.Equal(t, string(want), string(e.value))
-		requireValueLikeTwin(t, e.value)
+		requireValueLikeEncodingJSON(t, e.value)
 	}
 	require.False(t, e.element())
-	require.False(t, e.element(), "the end is an end")
+	require.False(t, e.element(), "an iterator must stay at its end")
 	if bytes.HasPrefix(r, []byte{'{'}) {
-		requireLikeTwin(t, string(r))
+		requireLikeEncodingJSON(t, string(r))
 	} else {
 		m := r.members()
 		require.False(t, m.member())
 	}
 	var want *string
 	isText := json.Unmarshal(r, &want) == nil && want != nil
-	s, ok := r.text()
+	s, ok := r.asString()
 	require.Equal(t, isText, ok)
 	if ok {
 		require.Equal(t, *want, s)
@@ -158,16 +160,16 @@ var objects = []string{
 
 func TestObject(t *testing.T) {
 	for _, data := range objects {
-		requireLikeTwin(t, data)
+		requireLikeEncodingJSON(t, data)
 	}
 	for _, c := range pings {
-		requireLikeTwin(t, c.data)
+		requireLikeEncodingJSON(t, c.data)
 	}
 	for _, c := range records {
-		requireLikeTwin(t, c.data)
+		requireLikeEncodingJSON(t, c.data)
 	}
-	for _, data := range hostile(`"a":1`) {
-		requireLikeTwin(t, data)
+	for _, data := range hostileMessages(`"a":1`) {
+		requireLikeEncodingJSON(t, data)
 	}
 }
 
@@ -176,13 +178,13 @@ func FuzzObject(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
-		if strings.Count(data, "[")+strings.Count(data, "{") < 30 { // the twin reads each level anew
-			requireLikeTwin(t, data)
+		if strings.Count(data, "[")+strings.Count(data, "{") < 30 { // the test decodes each level again
+			requireLikeEncodingJSON(t, data)
 		}
 	})
 }
 
-// randomText is valid UTF-8 and not empty.
+// randomText returns a valid UTF-8 string that is not empty.
 func randomText(rng *rand.Rand) string {
 	runes := make([]rune, 1+rng.IntN(20))
 	for i := range runes {

@@ -2,33 +2,35 @@ package wire
 
 import "fmt"
 
-// Limits bound what a [Reader] takes in before it gives up on the stream. They
-// hold before memory is taken: what a header announces costs nothing until the
-// bytes arrive. A limit of 0 stands for its default.
+// Limits bound what a [Reader] accepts. A frame that exceeds a limit is a
+// [ProtocolError]. The limits are checked before memory is allocated, and what a
+// header announces is allocated only as its bytes arrive: a header of 16 bytes
+// cannot claim a gigabyte. A limit of 0 or less means the default.
 type Limits struct {
-	// Bulk is the longest string, in bytes. The default is 64 MiB. A string
-	// that is no bulk, and any header, is held to 64 KiB besides.
+	// Bulk is the maximum length of a string, in bytes. The default is 64 MiB.
+	// For headers and for strings that end at a line break, which announce no
+	// length, the maximum is 64 KiB if that is less.
 	Bulk int
-	// Elements is how many values one aggregate may have; the keys and the
-	// values of a map count singly. The default is 1,048,576.
+	// Elements is the maximum number of values in one aggregate. The keys and
+	// the values of a map count separately. The default is 1,048,576.
 	Elements int
-	// Depth is how many aggregates may stand inside one another. The default
-	// is 32.
+	// Depth is how deep aggregates may be nested. The default is 32.
 	Depth int
-	// Frame is how large one frame may become, in bytes: the length of all
-	// its strings and 64 for each value. The default is 128 MiB.
+	// Frame is the maximum size of one frame in memory, in bytes: the length of
+	// all its strings, and 64 for each value. The default is 128 MiB.
 	Frame int
 }
 
-// maxLine bounds what ends at a line break, which announces no length.
+// maxLine is the maximum length of a line. A line announces no length, so that
+// without a limit a stream without line breaks would fill the memory.
 const maxLine = 64 << 10
 
 func (l Limits) orDefault() Limits {
-	pick := func(limit, normal int) int {
+	pick := func(limit, fallback int) int {
 		if limit > 0 {
 			return limit
 		}
-		return normal
+		return fallback
 	}
 	return Limits{
 		Bulk:     pick(l.Bulk, 64<<20),
@@ -38,18 +40,17 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// ProtocolError is a stream that breaks the rules of RESP3, or that exceeds a
-// limit.
+// ProtocolError is the error of a stream that violates RESP3 or exceeds one of
+// the [Limits].
 type ProtocolError struct {
-	// Offset is where in the stream the header stands that could not be read,
-	// or the header of the string that could not be: the number of bytes
-	// before it.
+	// Offset is the number of bytes in the stream before the header of the
+	// value that could not be read.
 	Offset int64
 	// Reason says what is wrong there.
 	Reason string
 }
 
-// Error says what is wrong with the stream, and where.
+// Error returns the reason and the offset.
 func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("wire: broken stream at byte %d: %s", e.Offset, e.Reason)
 }

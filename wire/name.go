@@ -2,64 +2,66 @@ package wire
 
 import "strings"
 
-// IdleName is the connection name of a socket that is subscribed to no lock's
-// channel.
+// IdleName is the connection name of a socket that is not subscribed to the
+// channel of a lock.
 const IdleName = "tether-idle"
 
-// ConnName is the connection name of a participant: <channel>-lock-<holder id>.
-// Peers find by it whom to disconnect when a participant is counted and does not
-// answer.
+// ConnName returns the connection name of a participant:
+// <channel>-lock-<holder id>. Peers use it to find the connection of a silent
+// participant, which they reap.
 //
-// Redis accepts only the bytes from '!' to '~' in a name. For a channel with any
-// other the name is tether-<hash of the channel>-hold-<holder id>, which no other
-// channel's plain name can be: that would end in -lock-<holder id>.
+// Redis accepts only the bytes from '!' to '~' in a name. For a channel with
+// other bytes the name is tether-<hash of the channel>-hold-<holder id>. It
+// cannot collide with the plain name of another channel, because a plain name
+// ends in -lock-<holder id>.
 func ConnName(channel, holderID string) string {
-	return connNameBefore(channel) + holderID
+	return connNamePrefix(channel) + holderID
 }
 
-// connNameBefore is what stands before the holder id in a connection name.
-func connNameBefore(channel string) string {
-	if nameable(channel) {
+// connNamePrefix returns the part of a connection name before the holder id.
+func connNamePrefix(channel string) string {
+	if visibleASCII(channel) {
 		return channel + "-lock-"
 	}
-	return "tether-" + hash(channel) + "-hold-"
+	return "tether-" + channelHash(channel) + "-hold-"
 }
 
-// LegacyConnName is the connection name of every participant up to version 3.2,
-// <channel>-lock, or empty if Redis refuses that name.
+// LegacyConnName returns the connection name of every participant of version
+// 3.2 or older: <channel>-lock. It is empty if Redis refuses that name.
 func LegacyConnName(channel string) string {
-	if nameable(channel) {
+	if visibleASCII(channel) {
 		return channel + "-lock"
 	}
 	return ""
 }
 
-// ParseConnName says whether a connection's name is that of a participant of a
-// channel, and which holder id it bears. Only the whole name counts: a-lock-b is
-// a channel of its own, and its participants are none of the channel a.
+// ParseConnName reports whether a connection name is that of a participant of a
+// channel, and returns its holder id. It compares the whole name. A prefix is
+// not enough: the participants of the channel a-lock-b, whose names start with
+// a-lock-, are not participants of the channel a.
 func ParseConnName(channel, name string) (holderID string, ok bool) {
 	at := len(name) - holderIDLen
 	if at < 0 || !validHolderID(name[at:]) {
 		return "", false
 	}
 	id := name[at:]
-	if nameable(channel) {
+	if visibleASCII(channel) {
 		named, ok := strings.CutSuffix(name[:at], "-lock-")
 		if !ok || named != channel {
 			return "", false
 		}
 		return id, true
 	}
-	// The prefix comes first: to hash a long channel for each of a server's
-	// connections would take its time.
+	// The prefix is compared first, to avoid hashing a long channel for each
+	// connection of the server.
 	if !strings.HasPrefix(name, "tether-") || name != ConnName(channel, id) {
 		return "", false
 	}
 	return id, true
 }
 
-// isConnName says whether a name is that of a participant of some channel, in
-// either form.
+// isConnName reports whether a name has one of the two forms of [ConnName], for
+// any channel.
 func isConnName(name string) bool {
 	at := len(name) - holderIDLen
 	if at < 0 || !validHolderID(name[at:]) {
@@ -74,9 +76,10 @@ func isConnName(name string) bool {
 		validHolderID(hashed[:holderIDLen]) && validHolderID(hashed[holderIDLen:])
 }
 
+// holderIDLen is the length of a holder id, in bytes.
 const holderIDLen = 32
 
-// validHolderID says whether s has the form of a holder id: 32 lowercase hex
+// validHolderID reports whether s has the form of a holder id: 32 lowercase hex
 // digits.
 func validHolderID(s string) bool {
 	if len(s) != holderIDLen {
@@ -90,8 +93,9 @@ func validHolderID(s string) bool {
 	return true
 }
 
-// nameable says whether Redis accepts s in a connection name.
-func nameable(s string) bool {
+// visibleASCII reports whether all bytes of s are from '!' to '~', the only ones
+// that Redis accepts in a connection name.
+func visibleASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] < '!' || s[i] > '~' {
 			return false

@@ -22,8 +22,8 @@ func TestLegacyConnName(t *testing.T) {
 	}
 }
 
-// Redis takes each name, no two channels share one, and every name leads back to
-// its channel alone.
+// Redis accepts every connection name, no two channels have the same one, and
+// each is parsed as a name of its own channel only.
 func TestConnNames(t *testing.T) {
 	names := map[string]string{IdleName: "an idle socket"}
 	for _, c := range channels {
@@ -43,7 +43,7 @@ func TestConnNames(t *testing.T) {
 	}
 }
 
-// allowed are the bytes that Redis accepts in a connection name.
+// allowed returns the bytes that Redis accepts in a connection name.
 func allowed() string {
 	var b strings.Builder
 	for c := byte('!'); c <= '~'; c++ {
@@ -52,15 +52,15 @@ func allowed() string {
 	return b.String()
 }
 
-// A channel may be called as another one's connections are.
-func TestConnNamesOfImitators(t *testing.T) {
-	hidden := "a b"
-	prefix := strings.TrimSuffix(ConnName(hidden, idA), "-hold-"+idA)
+// A channel may have the name of another channel's connections.
+func TestConnNamesOfImitatingChannels(t *testing.T) {
+	unnameable := "a b"
+	prefix := strings.TrimSuffix(ConnName(unnameable, idA), "-hold-"+idA)
 	for _, c := range []string{prefix, prefix + "-hold", prefix + "-hold-" + idA, "tether-idle", "tether"} {
-		require.NotEqual(t, ConnName(hidden, idA), ConnName(c, idA))
-		_, ok := ParseConnName(hidden, ConnName(c, idA))
+		require.NotEqual(t, ConnName(unnameable, idA), ConnName(c, idA))
+		_, ok := ParseConnName(unnameable, ConnName(c, idA))
 		require.False(t, ok, c)
-		_, ok = ParseConnName(c, ConnName(hidden, idA))
+		_, ok = ParseConnName(c, ConnName(unnameable, idA))
 		require.False(t, ok, c)
 	}
 }
@@ -131,7 +131,7 @@ func TestNameRoundTrip(t *testing.T) {
 	}
 }
 
-// A probe asks this of every connection of a server.
+// ParseConnName may be called for every connection of a server.
 func TestParseConnNameAllocatesNothing(t *testing.T) {
 	for _, channel := range []string{"a", "a b", strings.Repeat("k", 10_000)} {
 		for _, name := range []string{"", "web-1", "b-lock-" + idA, ConnName("a", idA)} {

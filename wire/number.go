@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// Numbers are read strictly: a server writes them in one form, so another form
-// means that the stream has been misunderstood, and a length that is guessed
-// wrong turns payload into commands.
+// Numbers are parsed strictly. A server writes them in one form, so any other
+// form means that the reader has lost its place in the stream. Guessing would be
+// dangerous: with a wrong length, payload would be read as frames.
 
-// digits reads decimal digits without sign and without leading zeros. What
-// exceeds 64 bits becomes the largest number, which every limit refuses.
+// digits parses decimal digits without sign and without leading zeros. A number
+// of more than 64 bits becomes the largest one, which exceeds every limit.
 func digits(b []byte) (n uint64, ok bool) {
 	if len(b) == 0 || len(b) > 1 && b[0] == '0' {
 		return 0, false
@@ -29,17 +29,17 @@ func digits(b []byte) (n uint64, ok bool) {
 	return n, true
 }
 
-// unsigned takes an optional sign off a number.
-func unsigned(b []byte) (rest []byte, negative bool) {
+// cutSign removes an optional sign from a number.
+func cutSign(b []byte) (rest []byte, negative bool) {
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
 		return b[1:], b[0] == '-'
 	}
 	return b, false
 }
 
-// integer reads an optional sign and digits that fit in 64 bits.
+// integer parses an optional sign and digits that fit in an int64.
 func integer(b []byte) (int64, bool) {
-	rest, negative := unsigned(b)
+	rest, negative := cutSign(b)
 	n, ok := digits(rest)
 	switch {
 	case !ok:
@@ -51,23 +51,23 @@ func integer(b []byte) (int64, bool) {
 	}
 }
 
-// isBigNumber says whether b is an optional sign and digits, however many.
+// isBigNumber reports whether b is an optional sign and any number of digits.
 func isBigNumber(b []byte) bool {
-	rest, _ := unsigned(b)
+	rest, _ := cutSign(b)
 	_, ok := digits(rest)
 	return ok
 }
 
-// isDouble says whether b is inf, -inf, nan, or a decimal number with an
+// isDouble reports whether b is inf, -inf, nan, or a decimal number with an
 // optional sign, fraction and exponent.
 func isDouble(b []byte) bool {
 	switch string(b) {
 	case "inf", "-inf", "nan":
 		return true
 	}
-	b, _ = unsigned(b)
+	b, _ = cutSign(b)
 	if i := bytes.IndexAny(b, "eE"); i >= 0 {
-		exponent, _ := unsigned(b[i+1:])
+		exponent, _ := cutSign(b[i+1:])
 		if !allDigits(exponent) {
 			return false
 		}
@@ -80,7 +80,8 @@ func isDouble(b []byte) bool {
 	return !pointed || allDigits(fraction)
 }
 
-// allDigits allows leading zeros: 1e-05 and 1.05 have them.
+// allDigits reports whether b consists of digits. Unlike digits it allows
+// leading zeros, as in 1e-05 and 1.05.
 func allDigits(b []byte) bool {
 	for _, c := range b {
 		if c < '0' || c > '9' {

@@ -2,23 +2,23 @@ package wire
 
 import "github.com/tetherlock/tether/protocol"
 
-// EncodePing is the message that asks every participant of a channel for its
-// record. The response channel must be UTF-8, as [ResponseChannel] makes it: in
-// any other, each wrong byte becomes U+FFFD and the answers go astray. Without
-// an id the ping says nothing of who asks.
+// EncodePing returns the message that asks every participant of a channel for
+// its record. The response channel must be valid UTF-8, as one of
+// [ResponseChannel] is: otherwise each invalid byte becomes U+FFFD, and the
+// answers go to another channel. Without an ID the ping has no extension.
 func EncodePing(p protocol.Ping) string {
 	dst := make([]byte, 0, 512)
 	dst = append(dst, `{"message":"ping","response_channel":`...)
 	dst = appendString(dst, p.Response)
 	if p.ID != "" {
-		dst = appendAsker(dst, p)
+		dst = appendPingExtension(dst, p)
 	}
 	return string(append(dst, '}'))
 }
 
-// appendAsker adds what a ping says to participants that know tether. The
-// others pass over it.
-func appendAsker(dst []byte, p protocol.Ping) []byte {
+// appendPingExtension appends the part of a ping that only tether knows. Other
+// participants ignore it.
+func appendPingExtension(dst []byte, p protocol.Ping) []byte {
 	dst = appendString(append(dst, `,"tether":{"id":`...), p.ID)
 	if p.Want == protocol.Exclusive || p.Want == protocol.Shared {
 		dst = appendString(append(dst, `,"want":`...), p.Want.String())
@@ -29,15 +29,16 @@ func appendAsker(dst []byte, p protocol.Ping) []byte {
 	return append(dst, '}')
 }
 
-// DecodePing reads a message on a lock's channel. It is a ping when it is a JSON
-// object with a non-empty string response_channel, whatever else is in it: the
-// participants of other versions answer that, and who does not answer counts as
-// frozen. Anything else is not, nor is what is longer than 1 MiB or not UTF-8.
+// DecodePing decodes a message on a lock's channel. It is a ping if it is a JSON
+// object with a non-empty string response_channel, regardless of its other
+// members. Participants of other versions answer such a message, and a
+// participant that does not answer is taken for frozen and reaped. A message
+// that is longer than 1 MiB or not UTF-8 is not a ping.
 //
-// The extension is a hint: what is malformed in it is as if absent, and without
-// the holder id of whoever asks all of it is.
+// The extension is a hint. A malformed part of it is ignored, and all of it is
+// ignored without a valid holder id of the sender.
 func DecodePing(data string) (protocol.Ping, bool) {
-	message, ok := object(data)
+	message, ok := parseObject(data)
 	if !ok {
 		return protocol.Ping{}, false
 	}
@@ -51,15 +52,15 @@ func DecodePing(data string) (protocol.Ping, bool) {
 		}
 	}
 	var p protocol.Ping
-	if p.Response, ok = response.text(); !ok || p.Response == "" {
+	if p.Response, ok = response.asString(); !ok || p.Response == "" {
 		return protocol.Ping{}, false
 	}
-	ext.asker(&p)
+	ext.readPingExtension(&p)
 	return p, true
 }
 
-// asker reads a ping's extension.
-func (r raw) asker(p *protocol.Ping) {
+// readPingExtension decodes a ping's extension into p.
+func (r raw) readPingExtension(p *protocol.Ping) {
 	var id, want, queue raw
 	for m := r.members(); m.member(); {
 		switch string(m.key) {
@@ -71,18 +72,18 @@ func (r raw) asker(p *protocol.Ping) {
 			queue = m.value
 		}
 	}
-	sender, _ := id.text()
+	sender, _ := id.asString()
 	if !validHolderID(sender) {
 		return
 	}
-	p.ID, p.Want = sender, want.want()
-	p.First, p.Queue = queue.isArray(), queue.queue()
+	p.ID, p.Want = sender, want.asWant()
+	p.First, p.Queue = queue.isArray(), queue.asQueue()
 }
 
-// want reads what somebody waits for, zero if it is nothing that one can wait
-// for.
-func (r raw) want() protocol.Mode {
-	name, _ := r.bytes()
+// asWant decodes the mode that a waiter wants: Exclusive, Shared, or zero for
+// anything else.
+func (r raw) asWant() protocol.Mode {
+	name, _ := r.asBytes()
 	mode, _ := protocol.ParseMode(string(name))
 	if mode == protocol.Pending {
 		return 0

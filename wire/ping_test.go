@@ -44,7 +44,8 @@ func TestEncodePingOfOddChannels(t *testing.T) {
 	}
 }
 
-// Whoever asks must be answered on the very channel that it subscribed to.
+// Encoding and decoding must not change the response channel: the sender is
+// subscribed to exactly this one.
 func TestPingNamesTheResponseChannel(t *testing.T) {
 	for _, c := range channels {
 		want := ResponseChannel(c, idA)
@@ -53,7 +54,7 @@ func TestPingNamesTheResponseChannel(t *testing.T) {
 		require.True(t, ok, "%q", c)
 		require.Equal(t, protocol.Ping{Response: want}, got)
 
-		// Any JSON reader must read the same, not just this one.
+		// Other participants decode the ping with another JSON parser.
 		var fields map[string]string
 		require.NoError(t, json.Unmarshal([]byte(ping), &fields))
 		require.Equal(t, map[string]string{"message": "ping", "response_channel": want}, fields)
@@ -118,55 +119,55 @@ func TestDecodePing(t *testing.T) {
 	}
 }
 
-// asking is a ping with this extension, written as it stands.
-func asking(ext string) string {
+// pingWithExtension returns a ping with this JSON as its extension.
+func pingWithExtension(ext string) string {
 	return `{"message":"ping","response_channel":"C-1","tether":` + ext + `}`
 }
 
-var askers = []struct {
+var pingExtensions = []struct {
 	name, data string
 	want       protocol.Ping
 }{
-	{"an id", asking(`{"id":"` + idA + `"}`), protocol.Ping{ID: idA}},
-	{"everything", asking(`{"id":"` + idA + `","want":"shared","queue":[["` + idB + `","x"]]}`),
+	{"an id", pingWithExtension(`{"id":"` + idA + `"}`), protocol.Ping{ID: idA}},
+	{"everything", pingWithExtension(`{"id":"` + idA + `","want":"shared","queue":[["` + idB + `","x"]]}`),
 		protocol.Ping{ID: idA, Want: protocol.Shared, First: true, Queue: protocol.Queue{{ID: idB, Want: protocol.Exclusive}}}},
 	{"in another order", `{"tether":{"queue":[],"want":"exclusive","id":"` + idA + `"},"response_channel":"C-1"}`,
 		protocol.Ping{ID: idA, Want: protocol.Exclusive, First: true}},
-	{"escaped and spaced", asking(` { "\u0069d" : "\u0030` + idA[1:] + `" , "want" : "\u0073hared" } `),
+	{"escaped and spaced", pingWithExtension(` { "\u0069d" : "\u0030` + idA[1:] + `" , "want" : "\u0073hared" } `),
 		protocol.Ping{ID: idA, Want: protocol.Shared}},
-	{"unknown keys", asking(`{"id":"` + idA + `","new":[{"id":7}],"Want":"shared","QUEUE":[]}`), protocol.Ping{ID: idA}},
-	{"empty", asking(`{}`), protocol.Ping{}},
-	{"null", asking(`null`), protocol.Ping{}},
-	{"a list", asking(`["id","` + idA + `"]`), protocol.Ping{}},
-	{"a string", asking(`"` + idA + `"`), protocol.Ping{}},
-	{"no id", asking(`{"want":"shared","queue":[]}`), protocol.Ping{}},
-	{"id null", asking(`{"id":null,"want":"shared","queue":[]}`), protocol.Ping{}},
-	{"id a number", asking(`{"id":7,"want":"shared"}`), protocol.Ping{}},
-	{"id in a list", asking(`{"id":["` + idA + `"],"want":"shared"}`), protocol.Ping{}},
-	{"id empty", asking(`{"id":"","want":"shared"}`), protocol.Ping{}},
-	{"id too short", asking(`{"id":"` + idA[1:] + `","want":"shared"}`), protocol.Ping{}},
-	{"id too long", asking(`{"id":"` + idA + `0","want":"shared"}`), protocol.Ping{}},
-	{"id in capitals", asking(`{"id":"00112233445566778899AABBCCDDEEFF","want":"shared"}`), protocol.Ping{}},
-	{"id not hex", asking(`{"id":"g` + idA[1:] + `","want":"shared"}`), protocol.Ping{}},
-	{"Id is another key", asking(`{"Id":"` + idA + `","want":"shared"}`), protocol.Ping{}},
-	{"the last id counts", asking(`{"id":"` + idB + `","id":"` + idA + `"}`), protocol.Ping{ID: idA}},
-	{"the last id counts, be it none", asking(`{"id":"` + idB + `","id":0}`), protocol.Ping{}},
-	{"the last want counts", asking(`{"want":"exclusive","id":"` + idA + `","want":7}`), protocol.Ping{ID: idA}},
+	{"unknown keys", pingWithExtension(`{"id":"` + idA + `","new":[{"id":7}],"Want":"shared","QUEUE":[]}`), protocol.Ping{ID: idA}},
+	{"empty", pingWithExtension(`{}`), protocol.Ping{}},
+	{"null", pingWithExtension(`null`), protocol.Ping{}},
+	{"a list", pingWithExtension(`["id","` + idA + `"]`), protocol.Ping{}},
+	{"a string", pingWithExtension(`"` + idA + `"`), protocol.Ping{}},
+	{"no id", pingWithExtension(`{"want":"shared","queue":[]}`), protocol.Ping{}},
+	{"id null", pingWithExtension(`{"id":null,"want":"shared","queue":[]}`), protocol.Ping{}},
+	{"id a number", pingWithExtension(`{"id":7,"want":"shared"}`), protocol.Ping{}},
+	{"id in a list", pingWithExtension(`{"id":["` + idA + `"],"want":"shared"}`), protocol.Ping{}},
+	{"id empty", pingWithExtension(`{"id":"","want":"shared"}`), protocol.Ping{}},
+	{"id too short", pingWithExtension(`{"id":"` + idA[1:] + `","want":"shared"}`), protocol.Ping{}},
+	{"id too long", pingWithExtension(`{"id":"` + idA + `0","want":"shared"}`), protocol.Ping{}},
+	{"id in capitals", pingWithExtension(`{"id":"00112233445566778899AABBCCDDEEFF","want":"shared"}`), protocol.Ping{}},
+	{"id not hex", pingWithExtension(`{"id":"g` + idA[1:] + `","want":"shared"}`), protocol.Ping{}},
+	{"Id is another key", pingWithExtension(`{"Id":"` + idA + `","want":"shared"}`), protocol.Ping{}},
+	{"the last id counts", pingWithExtension(`{"id":"` + idB + `","id":"` + idA + `"}`), protocol.Ping{ID: idA}},
+	{"the last id counts, be it none", pingWithExtension(`{"id":"` + idB + `","id":0}`), protocol.Ping{}},
+	{"the last want counts", pingWithExtension(`{"want":"exclusive","id":"` + idA + `","want":7}`), protocol.Ping{ID: idA}},
 	{"the last extension counts", `{"tether":{"id":"` + idB + `","want":"shared"},"response_channel":"C-1","tether":{"id":"` + idA + `"}}`,
 		protocol.Ping{ID: idA}},
-	{"want pending", asking(`{"id":"` + idA + `","want":"pending"}`), protocol.Ping{ID: idA}},
-	{"want of the future", asking(`{"id":"` + idA + `","want":"upgradable"}`), protocol.Ping{ID: idA}},
-	{"want in other case", asking(`{"id":"` + idA + `","want":"Shared"}`), protocol.Ping{ID: idA}},
-	{"want null", asking(`{"id":"` + idA + `","want":null}`), protocol.Ping{ID: idA}},
-	{"want a letter", asking(`{"id":"` + idA + `","want":"s"}`), protocol.Ping{ID: idA}},
-	{"queue null", asking(`{"id":"` + idA + `","queue":null}`), protocol.Ping{ID: idA}},
-	{"queue an object", asking(`{"id":"` + idA + `","queue":{"` + idB + `":"x"}}`), protocol.Ping{ID: idA}},
-	{"queue a string", asking(`{"id":"` + idA + `","queue":"[]"}`), protocol.Ping{ID: idA}},
-	{"queue of junk", asking(`{"id":"` + idA + `","queue":[7,null,[]]}`), protocol.Ping{ID: idA, First: true}},
+	{"want pending", pingWithExtension(`{"id":"` + idA + `","want":"pending"}`), protocol.Ping{ID: idA}},
+	{"want of the future", pingWithExtension(`{"id":"` + idA + `","want":"upgradable"}`), protocol.Ping{ID: idA}},
+	{"want in other case", pingWithExtension(`{"id":"` + idA + `","want":"Shared"}`), protocol.Ping{ID: idA}},
+	{"want null", pingWithExtension(`{"id":"` + idA + `","want":null}`), protocol.Ping{ID: idA}},
+	{"want a letter", pingWithExtension(`{"id":"` + idA + `","want":"s"}`), protocol.Ping{ID: idA}},
+	{"queue null", pingWithExtension(`{"id":"` + idA + `","queue":null}`), protocol.Ping{ID: idA}},
+	{"queue an object", pingWithExtension(`{"id":"` + idA + `","queue":{"` + idB + `":"x"}}`), protocol.Ping{ID: idA}},
+	{"queue a string", pingWithExtension(`{"id":"` + idA + `","queue":"[]"}`), protocol.Ping{ID: idA}},
+	{"queue of junk", pingWithExtension(`{"id":"` + idA + `","queue":[7,null,[]]}`), protocol.Ping{ID: idA, First: true}},
 }
 
-func TestDecodePingOfAnAsker(t *testing.T) {
-	for _, c := range askers {
+func TestDecodePingExtension(t *testing.T) {
+	for _, c := range pingExtensions {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Response = "C-1"
 			p, ok := DecodePing(c.data)
@@ -198,7 +199,7 @@ func FuzzDecodePing(f *testing.F) {
 	for _, c := range pings {
 		f.Add(c.data)
 	}
-	for _, c := range askers {
+	for _, c := range pingExtensions {
 		f.Add(c.data)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
@@ -208,7 +209,7 @@ func FuzzDecodePing(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, p.Response)
-		requireSound(t, p.Queue)
+		requireValidQueue(t, p.Queue)
 		if p.ID == "" {
 			require.Equal(t, protocol.Ping{Response: p.Response}, p)
 		} else {
@@ -220,15 +221,15 @@ func FuzzDecodePing(f *testing.F) {
 	})
 }
 
-// The pings of a lock that is wanted: without and with luggage.
-var pingsOfALock = map[string]protocol.Ping{
+// benchmarkPings are pings without an extension, with one, and with luggage.
+var benchmarkPings = map[string]protocol.Ping{
 	"plain":   {Response: "my-queue-" + idA},
-	"asker":   {Response: "my-queue-" + idA, ID: idB, Want: protocol.Exclusive},
+	"sender":  {Response: "my-queue-" + idA, ID: idB, Want: protocol.Exclusive},
 	"luggage": {Response: "my-queue-" + idA, ID: idB, Want: protocol.Exclusive, First: true, Queue: queueOf(protocol.MaxLuggage)},
 }
 
 func BenchmarkEncodePing(b *testing.B) {
-	for name, p := range pingsOfALock {
+	for name, p := range benchmarkPings {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -239,7 +240,7 @@ func BenchmarkEncodePing(b *testing.B) {
 }
 
 func BenchmarkDecodePing(b *testing.B) {
-	for name, p := range pingsOfALock {
+	for name, p := range benchmarkPings {
 		b.Run(name, func(b *testing.B) {
 			data := EncodePing(p)
 			b.ReportAllocs()

@@ -6,13 +6,13 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// waiterLen is the length of a waiter as it travels, ["<holder id>","x"], with
-// the comma behind it.
+// waiterLen is the length of an encoded waiter, ["<holder id>","x"], with the
+// comma after it.
 const waiterLen = len(`["`) + holderIDLen + len(`","x"],`)
 
-// appendWaiters adds as much of a queue as travels, without brackets around it.
-// A waiter without a holder id is left out: nobody would read it, and the script
-// that wakes counts on all being of one length.
+// appendWaiters appends the luggage of a queue, without the enclosing brackets.
+// It leaves out waiters without a valid holder id: decoders drop them, and
+// [WakeScript] relies on every waiter having the same length.
 func appendWaiters(dst []byte, queue protocol.Queue) []byte {
 	luggage := queue.Luggage()
 	dst = slices.Grow(dst, len(luggage)*waiterLen)
@@ -34,15 +34,14 @@ func appendWaiters(dst []byte, queue protocol.Queue) []byte {
 	return dst[:len(dst)-1]
 }
 
-// queue reads what [appendWaiters] writes, with the brackets. Malformed waiters
-// are dropped, and those that were named before; what is behind the last that
-// may travel is not looked at.
-func (r raw) queue() protocol.Queue {
+// asQueue decodes an array of the waiters that appendWaiters encodes. It drops
+// malformed waiters and repeated ones, and stops after MaxLuggage valid ones.
+func (r raw) asQueue() protocol.Queue {
 	var queue protocol.Queue
 	var ids []byte
-	var seen map[holderID]bool // not a search of the queue: a message has room for many doubles
+	var seen map[holderID]bool // a search of the queue would be slow: a message may repeat waiters thousands of times
 	for e := r.elements(); len(queue) < protocol.MaxLuggage && e.element(); {
-		id, want, ok := e.value.waiter()
+		id, want, ok := e.value.asWaiter()
 		if !ok || seen[id] {
 			continue
 		}
@@ -54,7 +53,7 @@ func (r raw) queue() protocol.Queue {
 		seen[id] = true
 		queue, ids = append(queue, protocol.Waiter{Want: want}), append(ids, id[:]...)
 	}
-	all := string(ids) // a string for each would be a hundred pieces of memory
+	all := string(ids) // one allocation for all ids, not one for each
 	for i := range queue {
 		queue[i].ID = all[i*holderIDLen:][:holderIDLen]
 	}
@@ -63,13 +62,13 @@ func (r raw) queue() protocol.Queue {
 
 type holderID [holderIDLen]byte
 
-// waiter reads one place in a queue.
-func (r raw) waiter() (id holderID, want protocol.Mode, ok bool) {
+// asWaiter decodes one waiter of a queue.
+func (r raw) asWaiter() (id holderID, want protocol.Mode, ok bool) {
 	e := r.elements()
 	e.element()
-	name, _ := e.value.bytes()
+	name, _ := e.value.asBytes()
 	e.element()
-	letter, _ := e.value.bytes()
+	letter, _ := e.value.asBytes()
 	if e.element() || !validHolderID(string(name)) {
 		return holderID{}, 0, false
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// queueOf are n waiters, every third a reader.
+// queueOf returns n waiters. Every third is a reader.
 func queueOf(n int) protocol.Queue {
 	var queue protocol.Queue
 	for i := range n {
@@ -26,7 +26,7 @@ func queueOf(n int) protocol.Queue {
 
 func randomID(rng *rand.Rand) string { return fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64()) }
 
-// randomQueue is nil when it is empty, which is how one is read.
+// randomQueue returns nil instead of an empty queue, as the decoder does.
 func randomQueue(rng *rand.Rand) protocol.Queue {
 	var queue protocol.Queue
 	for range rng.IntN(8) {
@@ -36,8 +36,9 @@ func randomQueue(rng *rand.Rand) protocol.Queue {
 	return queue
 }
 
-// requireSound holds a queue that came from outside to what is promised of one.
-func requireSound(t *testing.T, queue protocol.Queue) {
+// requireValidQueue checks what a decoder guarantees about a queue: its length,
+// valid waiters, no duplicates.
+func requireValidQueue(t *testing.T, queue protocol.Queue) {
 	require.LessOrEqual(t, len(queue), protocol.MaxLuggage)
 	seen := map[string]bool{}
 	for _, w := range queue {
@@ -57,7 +58,7 @@ func TestAppendWaiters(t *testing.T) {
 	require.Empty(t, appendWaiters(nil, protocol.Queue{{ID: "legacy-0"}}))
 	all := appendWaiters(nil, queueOf(protocol.MaxQueue))
 	require.Len(t, all, protocol.MaxLuggage*waiterLen-1)
-	require.Equal(t, queueOf(protocol.MaxLuggage), raw("["+string(all)+"]").queue())
+	require.Equal(t, queueOf(protocol.MaxLuggage), raw("["+string(all)+"]").asQueue())
 }
 
 func TestReadQueue(t *testing.T) {
@@ -81,7 +82,7 @@ func TestReadQueue(t *testing.T) {
 		{"[ [ \"" + idA + "\" ,\t\"x\" ]\n,\r" + b + " ]", protocol.Queue{waiterA, waiterB}},
 		{`[["\u0030` + idA[1:] + `","\u0078"]]`, protocol.Queue{waiterA}},
 		{`[` + b + `,` + a + `,["` + idB + `","x"],` + b + `]`, protocol.Queue{waiterB, waiterA}},
-		// What is malformed falls out alone.
+		// A malformed waiter is dropped, the others are kept.
 		{`[null,` + a + `,7,true,"x",{},[],[[]],` + b + `,"` + idA + `"]`, protocol.Queue{waiterA, waiterB}},
 		{`[{"` + idA + `":"x"},` + b + `]`, protocol.Queue{waiterB}},
 		{`[["` + idA + `"],` + b + `]`, protocol.Queue{waiterB}},
@@ -94,14 +95,14 @@ func TestReadQueue(t *testing.T) {
 		{`[["` + idA + `","X"],["` + idA + `","exclusive"],["` + idA + `","xs"],` + b + `]`, protocol.Queue{waiterB}},
 		{`[["` + idA[1:] + `","x"],["` + idA + `0","x"],["","x"],` + b + `]`, protocol.Queue{waiterB}},
 		{`[["` + strings.ToUpper(idB) + `","s"],["g` + idB[1:] + `","s"],["legacy-0","x"],` + b + `]`, protocol.Queue{waiterB}},
-		// A malformed one is no first of two.
+		// A malformed waiter does not make a later one a duplicate.
 		{`[["` + idA + `","?"],` + a + `]`, protocol.Queue{waiterA}},
 	} {
-		require.Equal(t, c.want, raw(c.data).queue(), c.data)
+		require.Equal(t, c.want, raw(c.data).asQueue(), c.data)
 	}
 }
 
-// The limit counts waiters, not what stands in their place.
+// Malformed and repeated waiters do not count towards the limit.
 func TestReadQueueUpToTheLimit(t *testing.T) {
 	const n = protocol.MaxLuggage
 	var entries []string
@@ -109,5 +110,5 @@ func TestReadQueueUpToTheLimit(t *testing.T) {
 		one := string(appendWaiters(nil, protocol.Queue{w}))
 		entries = append(entries, `["junk","x"]`, one, one)
 	}
-	require.Equal(t, queueOf(n), raw("["+strings.Join(entries, ",")+"]").queue())
+	require.Equal(t, queueOf(n), raw("["+strings.Join(entries, ",")+"]").asQueue())
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// protocolVersion stands in every record.
+// protocolVersion is the value of the field protocol in every record.
 const protocolVersion = 1
 
-// maxLabel is how long a label may be, in bytes.
+// maxLabel is the maximum length of a label, in bytes.
 const maxLabel = 256
 
-// EncodeRecord is the answer to a ping, with the queue that the participant
-// hands over. An election that is unstated is left out, which is what a 4.0 or
-// 4.1 peer does. The record must not be a legacy one: those have no form of
-// their own. A label is cut after 256 bytes.
+// EncodeRecord returns the answer to a ping, with the luggage of the queue that
+// the participant passes on. An unstated election is left out, as 4.0 and 4.1
+// peers do. The record must not be a legacy one, which has no encoding. A label
+// is truncated to 256 bytes.
 func EncodeRecord(r protocol.Record, queue protocol.Queue) string {
 	dst := make([]byte, 0, 512)
 	dst = appendString(append(dst, `{"holder_id":`...), r.ID)
@@ -27,13 +27,13 @@ func EncodeRecord(r protocol.Record, queue protocol.Queue) string {
 	if r.Election != protocol.Unstated {
 		dst = strconv.AppendBool(append(dst, `,"elected":`...), r.Election == protocol.Elected)
 	}
-	dst = appendTold(dst, r, queue)
+	dst = appendRecordExtension(dst, r, queue)
 	return string(append(dst, '}'))
 }
 
-// appendTold adds what a record says to participants that know tether, if
-// anything. The others pass over it.
-func appendTold(dst []byte, r protocol.Record, queue protocol.Queue) []byte {
+// appendRecordExtension appends the part of a record that only tether knows,
+// unless it is empty. Other participants ignore it.
+func appendRecordExtension(dst []byte, r protocol.Record, queue protocol.Queue) []byte {
 	outer := len(dst)
 	dst = append(dst, `,"tether":{`...)
 	inner := len(dst)
@@ -41,10 +41,10 @@ func appendTold(dst []byte, r protocol.Record, queue protocol.Queue) []byte {
 		dst = append(dst, `"joining":true,`...)
 	}
 	if r.Label != "" {
-		dst = append(appendString(append(dst, `"label":`...), cutLabel(r.Label)), ',')
+		dst = append(appendString(append(dst, `"label":`...), truncateLabel(r.Label)), ',')
 	}
-	dst = appendPositive(dst, `"held":`, r.Held)
-	dst = appendPositive(dst, `"place":`, int64(r.Place))
+	dst = appendIfPositive(dst, `"held":`, r.Held)
+	dst = appendIfPositive(dst, `"place":`, int64(r.Place))
 	if r.Fenced {
 		dst = append(strconv.AppendInt(append(dst, `"db":`...), int64(r.DB), 10), ',')
 	}
@@ -58,16 +58,17 @@ func appendTold(dst []byte, r protocol.Record, queue protocol.Queue) []byte {
 	return dst
 }
 
-// appendPositive adds a number with its key, or nothing if it says nothing.
-func appendPositive(dst []byte, key string, n int64) []byte {
+// appendIfPositive appends a key and a number, or nothing if the number is not
+// positive: a missing number means 0.
+func appendIfPositive(dst []byte, key string, n int64) []byte {
 	if n <= 0 {
 		return dst
 	}
 	return append(strconv.AppendInt(append(dst, key...), n, 10), ',')
 }
 
-// cutLabel bounds a label, between two runes.
-func cutLabel(label string) string {
+// truncateLabel cuts a label to at most maxLabel bytes, between two runes.
+func truncateLabel(label string) string {
 	if len(label) <= maxLabel {
 		return label
 	}
@@ -75,23 +76,28 @@ func cutLabel(label string) string {
 	for end > maxLabel-utf8.UTFMax && !utf8.RuneStart(label[end]) {
 		end--
 	}
-	// What is cut off is given back: it may be a whole message.
+	// A substring would keep the whole label in memory, which may be as long as
+	// a message.
 	return strings.Clone(label[:end])
 }
 
-// DecodeRecord reads an answer to a ping. What is not a JSON object with the
-// number 1 as protocol, a string holder_id and a known mode is a legacy
-// participant, exclusive and without id: about a claim that cannot be read the
-// worst must be supposed, or two would hold the lock. The same goes for what is
-// longer than 1 MiB or not UTF-8, and for an id that identifies nobody: an empty
-// one, or one of the names legacy-<n> that a probe gives to legacy participants.
-// With such an id one participant's answer could pass for another's.
+// DecodeRecord decodes an answer to a ping, and the queue that comes with it. It
+// never fails. An answer that is not a JSON object with the number 1 as
+// protocol, a string holder_id and a known mode is the record of a legacy
+// participant: exclusive, and without an id. If such an answer were ignored, two
+// participants could hold the lock. The same applies to an answer that is longer
+// than 1 MiB or not UTF-8.
 //
-// A field elected that is missing or no boolean is unstated. The extension is a
-// hint: what is malformed in it is as if absent, and never spoils the record.
+// It also applies to an empty id and to one that starts with legacy-. A probe
+// numbers legacy participants legacy-<n>, so one participant's answer could be
+// mistaken for another's.
+//
+// If the field elected is missing or not a boolean, the election is Unstated.
+// The extension is a hint: a malformed part of it is ignored, and the record
+// remains valid.
 func DecodeRecord(data string) (protocol.Record, protocol.Queue) {
 	legacy := protocol.Record{Mode: protocol.Exclusive, Legacy: true}
-	message, ok := object(data)
+	message, ok := parseObject(data)
 	if !ok {
 		return legacy, nil
 	}
@@ -110,19 +116,20 @@ func DecodeRecord(data string) (protocol.Record, protocol.Queue) {
 			ext = m.value
 		}
 	}
-	r := protocol.Record{Election: elected.election()}
-	if r.ID, ok = id.text(); !ok || r.ID == "" || strings.HasPrefix(r.ID, "legacy-") {
+	r := protocol.Record{Election: elected.asElection()}
+	if r.ID, ok = id.asString(); !ok || r.ID == "" || strings.HasPrefix(r.ID, "legacy-") {
 		return legacy, nil
 	}
-	name, _ := mode.bytes()
-	if r.Mode, ok = protocol.ParseMode(string(name)); !ok || !version.is(protocolVersion) {
+	name, _ := mode.asBytes()
+	if r.Mode, ok = protocol.ParseMode(string(name)); !ok || !version.equals(protocolVersion) {
 		return legacy, nil
 	}
-	return r, ext.told(&r)
+	return r, ext.readRecordExtension(&r)
 }
 
-// told reads a record's extension.
-func (r raw) told(record *protocol.Record) protocol.Queue {
+// readRecordExtension decodes a record's extension into record, and returns its
+// queue.
+func (r raw) readRecordExtension(record *protocol.Record) protocol.Queue {
 	var joining, label, held, place, db, queue raw
 	for m := r.members(); m.member(); {
 		switch string(m.key) {
@@ -141,22 +148,23 @@ func (r raw) told(record *protocol.Record) protocol.Queue {
 		}
 	}
 	record.Joining = string(joining) == "true"
-	name, _ := label.text()
-	record.Label = cutLabel(name)
-	record.Held, _ = held.integer(math.MaxInt64)
-	record.Place, _ = place.small()
-	record.DB, record.Fenced = db.small()
-	return queue.queue()
+	name, _ := label.asString()
+	record.Label = truncateLabel(name)
+	record.Held, _ = held.asInteger(math.MaxInt64)
+	record.Place, _ = place.asInt32()
+	record.DB, record.Fenced = db.asInt32()
+	return queue.asQueue()
 }
 
-// small is an integer from 0 on that fits everywhere.
-func (r raw) small() (int, bool) {
-	n, ok := r.integer(math.MaxInt32)
+// asInt32 parses a non-negative integer of at most 31 bits, which fits in an int
+// on every platform.
+func (r raw) asInt32() (int, bool) {
+	n, ok := r.asInteger(math.MaxInt32)
 	return int(n), ok
 }
 
-// election reads a record's field elected.
-func (r raw) election() protocol.Election {
+// asElection decodes a record's field elected.
+func (r raw) asElection() protocol.Election {
 	switch string(r) {
 	case "true":
 		return protocol.Elected

@@ -5,25 +5,32 @@ import (
 	"encoding/hex"
 )
 
-// ProbeScript counts a channel's subscribers and pings them in one step: who
-// joins between a count and a ping could stand in for a holder that leaves.
-// The channel is an argument and no key, so that a user of the lock needs no
-// permission for keys. The reply is NUMSUB's and not PUBLISH's, which counts
-// the subscribers of patterns as well, who are no participants.
+// ProbeScript counts a channel's subscribers and pings them, atomically. In two
+// steps it would be unsafe: a holder that is counted leaves, another participant
+// joins, and its answer completes the count in place of the holder's.
+//
+// The arguments are the channel and the ping. The channel is not passed as a
+// key, so that a user of the lock needs no permission for keys. The reply is the
+// count of NUMSUB. The count of PUBLISH would not do: it includes the
+// subscribers of patterns, which are not participants.
 const ProbeScript = `local n = redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]
 redis.call('PUBLISH', ARGV[1], ARGV[2])
 return n`
 
-// FenceScript is ProbeScript for who wants a fencing token, which is drawn from
-// the key. Without a ping it only counts, and draws if the count is one.
+// FenceScript is [ProbeScript] with a fencing token, which it draws from the
+// counter in its key. Without a ping it only counts, and draws a token only if
+// the count is one. The reply is the count, and the token or null.
 //
 // A token is the counter's next number, or the server's time in microseconds if
-// that is larger: so tokens rise also when the counter is lost. The reply is the
-// count and the token, or null for none. The token is a string, because Lua's
-// numbers are exact up to 2^53 only. The time is formatted, or how it is written
-// were up to the server. The ping comes last: an error of the draw must not make
-// others answer somebody who has gone. That error is returned and not raised, or
-// Redis 6 would hide its code.
+// that is larger. So tokens rise even if the counter is lost.
+//
+//   - The token is a string, because Lua's numbers are exact only up to 2^53.
+//   - The time is formatted explicitly, because how Lua's numbers become strings
+//     depends on the server.
+//   - The ping comes last. If drawing fails, the caller gives up, and the others
+//     would answer a participant that has left.
+//   - The error of the draw is returned and not raised, because Redis 6 would
+//     replace the code of a raised error.
 const FenceScript = `local n = redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]
 local token = false
 if ARGV[2] or n == 1 then
@@ -37,15 +44,17 @@ end
 if ARGV[2] then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
 return {n, token}`
 
-// WakeScript goes down a queue until it has woken somebody: a writer alone, or
-// all readers up to the next writer together. Who is woken is handed everybody
-// behind. The reply is how many were woken.
+// WakeScript walks down a queue until it has woken at least one sleeper: either
+// one writer, or all readers up to the next writer. Each wake carries the rest
+// of the queue. Waiters that are not subscribed to their wake channel are
+// skipped. The reply is the number of sleepers woken.
 //
-// The arguments are what stands before and behind the holder id in the name of
-// a wake channel, what stands before and behind the queue in a wake, and the
-// queue. A waiter takes 41 bytes of it, so that nothing has to be parsed and the
-// rest is a suffix. Whether somebody sleeps says NUMSUB, for the reason given at
-// ProbeScript: to PUBLISH a monitor of all channels would be every waiter.
+// The arguments are the prefix and the suffix of a wake channel's name around
+// the holder id, the prefix and the suffix of a wake around its queue, and the
+// queue. Every waiter has 41 bytes with its comma, so the script parses nothing,
+// and the rest of the queue is a suffix of the argument. Whether a waiter sleeps
+// is decided by NUMSUB. The count of PUBLISH would not do: with a client that is
+// subscribed to the pattern *, every waiter would seem to sleep.
 const WakeScript = `local queue, at, woken = ARGV[5], 1, 0
 while woken == 0 and at <= #queue do
   local first, wake = at, nil
@@ -63,7 +72,7 @@ while woken == 0 and at <= #queue do
 end
 return woken`
 
-// script is a script with the hash that the server knows it by.
+// script is the text of a script and its SHA-1, which EVALSHA takes.
 type script struct{ text, hash string }
 
 var (
@@ -77,11 +86,11 @@ func newScript(text string) script {
 	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// append adds the command that runs the script, by its hash or with its text.
-// The first argument is how many keys there are.
-func (s script) append(dst []byte, text bool, args ...string) []byte {
+// append appends the command that runs the script: EVAL with the text, or
+// EVALSHA with the hash. The first of args is the number of keys.
+func (s script) append(dst []byte, withText bool, args ...string) []byte {
 	command, body := "EVALSHA", s.hash
-	if text {
+	if withText {
 		command, body = "EVAL", s.text
 	}
 	dst = appendHeader(dst, '*', 2+len(args))

@@ -20,7 +20,7 @@ type conn struct {
 	t testing.TB
 	net.Conn
 	r      *Reader
-	pushed []Value // what came between replies
+	pushes []Value // received between replies
 }
 
 func dial(t testing.TB, s *redistest.Server) *conn {
@@ -33,7 +33,7 @@ func dial(t testing.TB, s *redistest.Server) *conn {
 	return c
 }
 
-// ask sends a command that has a reply.
+// ask sends a command and returns its reply.
 func (c *conn) ask(command []byte) Value {
 	_, err := c.Write(command)
 	require.NoError(c.t, err)
@@ -43,13 +43,14 @@ func (c *conn) ask(command []byte) Value {
 		if v.Kind != Push {
 			return v
 		}
-		c.pushed = append(c.pushed, v)
+		c.pushes = append(c.pushes, v)
 	}
 }
 
 func (c *conn) do(args ...string) Value { return c.ask(AppendCommand(nil, args...)) }
 
-// subscribe sends a command of that family and waits until all is confirmed.
+// subscribe sends SUBSCRIBE, UNSUBSCRIBE or PSUBSCRIBE and waits for all
+// confirmations.
 func (c *conn) subscribe(command string, names ...string) {
 	_, err := c.Write(AppendCommand(nil, append([]string{command}, names...)...))
 	require.NoError(c.t, err)
@@ -60,25 +61,27 @@ func (c *conn) subscribe(command string, names ...string) {
 		if v.Elems[0].Text() == strings.ToLower(command) {
 			confirmed++
 		} else {
-			c.pushed = append(c.pushed, v)
+			c.pushes = append(c.pushes, v)
 		}
 	}
 }
 
-// heard are the messages up to now, each a channel and a payload.
-func (c *conn) heard() [][2]string {
+// messages returns the messages received since the last call, each a channel and
+// a payload.
+func (c *conn) messages() [][2]string {
 	require.Equal(c.t, "PONG", c.do("PING").Text())
 	var messages [][2]string
-	for _, v := range c.pushed {
+	for _, v := range c.pushes {
 		require.Equal(c.t, "message", v.Elems[0].Text())
 		messages = append(messages, [2]string{v.Elems[1].Text(), v.Elems[2].Text()})
 	}
-	c.pushed = nil
+	c.pushes = nil
 	return messages
 }
 
-// kinds are the two ways to run a script. The first time, a hash is unknown.
-var kinds = map[string]bool{"text": true, "hash": false}
+// scriptForms are the two ways to run a script, by name: with its text, and with
+// its hash, which the server knows once it has received the text.
+var scriptForms = map[string]bool{"text": true, "hash": false}
 
 func TestUnknownHashes(t *testing.T) {
 	c := dial(t, redistest.Start(t))
@@ -98,12 +101,12 @@ func TestProbeScript(t *testing.T) {
 	for _, text := range []bool{true, false} {
 		require.Equal(t, number(2), c.ask(AppendProbe(nil, "c", "ping", text)))
 		for _, subscriber := range []*conn{c, peer} {
-			require.Equal(t, [][2]string{{"c", "ping"}}, subscriber.heard())
+			require.Equal(t, [][2]string{{"c", "ping"}}, subscriber.messages())
 		}
 	}
 }
 
-// micros is the server's time.
+// micros returns the server's time in microseconds.
 func (c *conn) micros() int64 {
 	v := c.do("TIME")
 	n, err := strconv.ParseInt(fmt.Sprintf("%s%06s", v.Elems[0].Text(), v.Elems[1].Text()), 10, 64)
@@ -111,7 +114,7 @@ func (c *conn) micros() int64 {
 	return n
 }
 
-// token takes a token out of a reply, and checks the count beside it.
+// token returns the token of a reply, and checks the count in it.
 func (c *conn) token(count int64, v Value) int64 {
 	require.Equal(c.t, Array, v.Kind, v.Text())
 	require.Len(c.t, v.Elems, 2)
@@ -125,20 +128,20 @@ func (c *conn) token(count int64, v Value) int64 {
 func TestFenceScript(t *testing.T) {
 	s := redistest.Start(t)
 	c, peer := dial(t, s), dial(t, s)
-	// A load first, so that hashes are known.
+	// Load the script, so that the server knows the hash.
 	require.Equal(t, array(number(0), Value{}), c.ask(AppendFence(nil, "c", "", true)))
 
-	for kind, text := range kinds {
+	for kind, text := range scriptForms {
 		t.Run(kind, func(t *testing.T) {
 			ch := "c " + kind
 			key := FenceKey(ch)
 			fence := func(ping string) Value { return c.ask(AppendFence(nil, ch, ping, text)) }
 
-			// Nobody there: nothing is drawn.
+			// No subscriber: no token is drawn.
 			require.Equal(t, array(number(0), Value{}), fence(""))
 			require.Equal(t, Null, c.do("GET", key).Kind)
 
-			// Alone: the first token is the time, and is stored.
+			// One subscriber: the first token is the time, and is stored.
 			c.subscribe("SUBSCRIBE", ch)
 			before := c.micros()
 			token := c.token(1, fence(""))
@@ -146,18 +149,19 @@ func TestFenceScript(t *testing.T) {
 			require.LessOrEqual(t, token, c.micros())
 			require.Equal(t, strconv.FormatInt(token, 10), c.do("GET", key).Text())
 			require.Greater(t, c.token(1, fence("")), token)
-			require.Empty(t, c.heard(), "nobody is pinged without a ping")
+			require.Empty(t, c.messages(), "without a ping nothing is published")
 
-			// Not alone: a count draws nothing, a ping does and is sent.
+			// Two subscribers: a token is drawn only with a ping.
 			peer.subscribe("SUBSCRIBE", ch)
 			stored := c.do("GET", key)
 			require.Equal(t, array(number(2), Value{}), fence(""))
 			require.Equal(t, stored, c.do("GET", key))
 			require.Greater(t, c.token(2, fence("ping")), token)
-			require.Equal(t, [][2]string{{ch, "ping"}}, c.heard())
-			require.Equal(t, [][2]string{{ch, "ping"}}, peer.heard())
+			require.Equal(t, [][2]string{{ch, "ping"}}, c.messages())
+			require.Equal(t, [][2]string{{ch, "ping"}}, peer.messages())
 
-			// Portalocker's counter goes on, and a lost one does not fall back.
+			// A counter behind the clock, as portalocker's is, catches up. One
+			// ahead of it goes on by one.
 			require.Equal(t, "OK", c.do("SET", key, "41").Text())
 			require.GreaterOrEqual(t, c.token(2, fence("ping")), before)
 			ahead := c.micros() + int64(time.Hour/time.Microsecond)
@@ -166,14 +170,14 @@ func TestFenceScript(t *testing.T) {
 			require.Equal(t, number(ahead+2), c.do("INCR", key))
 			require.Equal(t, ahead+3, c.token(2, fence("ping")))
 
-			// Exact where Lua's numbers are not.
+			// The token is exact above 2^53, where Lua's numbers are not.
 			const big = 1<<53 + 1
 			require.Equal(t, "OK", c.do("SET", key, strconv.Itoa(big)).Text())
 			require.Equal(t, int64(big+1), c.token(2, fence("ping")))
 			require.Equal(t, int64(big+2), c.token(2, fence("ping")))
 			require.Equal(t, number(-1), c.do("TTL", key))
-			require.Len(t, peer.heard(), 5)
-			require.Len(t, c.heard(), 5)
+			require.Len(t, peer.messages(), 5)
+			require.Len(t, c.messages(), 5)
 
 			peer.subscribe("UNSUBSCRIBE", ch)
 			c.subscribe("UNSUBSCRIBE", ch)
@@ -181,7 +185,8 @@ func TestFenceScript(t *testing.T) {
 	}
 }
 
-// Without a token nobody is pinged: they would answer somebody who has gone.
+// If no token can be drawn, nothing is published: the caller gives up and leaves,
+// so answers would be sent to nobody.
 func TestFenceScriptOnAnotherKindOfKey(t *testing.T) {
 	c := dial(t, redistest.Start(t))
 	c.subscribe("SUBSCRIBE", "c")
@@ -204,13 +209,14 @@ func TestFenceScriptOnAnotherKindOfKey(t *testing.T) {
 					require.True(t, v.IsError())
 					require.Equal(t, k.message, v.Text())
 				}
-				require.Empty(t, c.heard())
+				require.Empty(t, c.messages())
 			})
 		}
 	}
 }
 
-// A user who may use the channel and the key, and nothing besides.
+// The scripts work for a user with permission for the channels and the fence key
+// only.
 func TestScriptsOfAUserWithFewRights(t *testing.T) {
 	c := dial(t, redistest.Start(t))
 	require.Equal(t, "OK", c.do("ACL", "SETUSER", "few", "on", ">p", "resetchannels", "&c", "&c-*", "%RW~c-fence",
@@ -222,9 +228,9 @@ func TestScriptsOfAUserWithFewRights(t *testing.T) {
 	require.Contains(t, c.ask(AppendFence(nil, "d", "ping", true)).Text(), "NOPERM")
 }
 
-// wakesOf is what the script must do, said without it: who is woken, each with
-// the payload that it hears.
-func wakesOf(channel string, queue protocol.Queue, sleeps func(id string) bool) [][2]string {
+// expectedWakes computes in Go what the script must publish: the wake channel
+// and the payload of each sleeper woken.
+func expectedWakes(channel string, queue protocol.Queue, sleeps func(id string) bool) [][2]string {
 	for len(queue) > 0 {
 		group := 1
 		for queue[0].Want == protocol.Shared && group < len(queue) && queue[group].Want == protocol.Shared {
@@ -233,7 +239,7 @@ func wakesOf(channel string, queue protocol.Queue, sleeps func(id string) bool) 
 		var woken [][2]string
 		for _, w := range queue[:group] {
 			if sleeps(w.ID) {
-				woken = append(woken, [2]string{WakeChannel(channel, w.ID), handing(queue[group:])})
+				woken = append(woken, [2]string{WakeChannel(channel, w.ID), wakeWithQueue(queue[group:])})
 			}
 		}
 		if queue = queue[group:]; len(woken) > 0 {
@@ -243,7 +249,7 @@ func wakesOf(channel string, queue protocol.Queue, sleeps func(id string) bool) 
 	return nil
 }
 
-// queueFrom is a queue of these wants, x and s.
+// queueFrom returns a queue of waiters that want x (exclusive) or s (shared).
 func queueFrom(wants string) protocol.Queue {
 	queue := queueOf(len(wants))
 	for i, want := range wants {
@@ -255,13 +261,13 @@ func queueFrom(wants string) protocol.Queue {
 func TestWakeScript(t *testing.T) {
 	s := redistest.Start(t)
 	c, sleeper, monitor := dial(t, s), dial(t, s), dial(t, s)
-	// To a publisher a monitor looks like a receiver of everything.
+	// PUBLISH counts this subscriber of a pattern as a receiver of every wake.
 	monitor.subscribe("PSUBSCRIBE", "*")
 	require.Equal(t, number(0), c.ask(AppendWake(nil, "c", nil, true)))
 
 	long := strings.Repeat("x", 254)
 	for _, k := range []struct {
-		wants, asleep string // asleep is 1 for who sleeps
+		wants, asleep string // asleep has a 1 for each waiter that sleeps
 		woken         []int
 	}{
 		{"", "", nil},
@@ -286,7 +292,7 @@ func TestWakeScript(t *testing.T) {
 		{long + "xx", strings.Repeat("0", 255) + "1", []int{255}},
 		{strings.Repeat("s", 256), strings.Repeat("01", 128), nil},
 	} {
-		for kind, text := range kinds {
+		for kind, text := range scriptForms {
 			for _, channel := range []string{"c", "größe \n", "\xff\xfe"} {
 				queue := queueFrom(k.wants)
 				asleep := map[string]bool{}
@@ -300,7 +306,7 @@ func TestWakeScript(t *testing.T) {
 				if len(names) > 0 {
 					sleeper.subscribe("SUBSCRIBE", names...)
 				}
-				want := wakesOf(channel, queue, func(id string) bool { return asleep[id] })
+				want := expectedWakes(channel, queue, func(id string) bool { return asleep[id] })
 				if k.woken != nil {
 					require.Len(t, want, len(k.woken))
 					for i, at := range k.woken {
@@ -309,7 +315,7 @@ func TestWakeScript(t *testing.T) {
 				}
 				got := c.ask(AppendWake(nil, channel, queue, text))
 				require.Equal(t, number(int64(len(want))), got, "%s %s %s", k.wants, k.asleep, kind)
-				require.Equal(t, want, sleeper.heard())
+				require.Equal(t, want, sleeper.messages())
 				if len(names) > 0 {
 					sleeper.subscribe("UNSUBSCRIBE", names...)
 				}
@@ -331,9 +337,9 @@ func TestWakeScriptOfRandomQueues(t *testing.T) {
 			}
 		}
 		sleeper.subscribe("SUBSCRIBE", append(names, "c")...)
-		want := wakesOf("c", queue, func(id string) bool { return asleep[id] })
+		want := expectedWakes("c", queue, func(id string) bool { return asleep[id] })
 		require.Equal(t, number(int64(len(want))), c.ask(AppendWake(nil, "c", queue, true)))
-		heard := sleeper.heard()
+		heard := sleeper.messages()
 		require.Equal(t, want, heard)
 		for _, message := range heard {
 			_, ok := DecodeWake(message[1])
@@ -355,14 +361,14 @@ func randomSleepers(rng *rand.Rand) (protocol.Queue, map[string]bool) {
 	return queue, asleep
 }
 
-// A queue that is longer than what travels: the first are tried.
+// A queue longer than the luggage: only the luggage is tried.
 func TestWakeScriptOfALongQueue(t *testing.T) {
 	s := redistest.Start(t)
 	c, sleeper := dial(t, s), dial(t, s)
 	queue := queueFrom(strings.Repeat("x", protocol.MaxQueue))
 	sleeper.subscribe("SUBSCRIBE", WakeChannel("c", queue[1].ID), WakeChannel("c", queue[300].ID))
 	require.Equal(t, number(1), c.ask(AppendWake(nil, "c", queue, true)))
-	require.Equal(t, [][2]string{{WakeChannel("c", queue[1].ID), handing(queue[2:protocol.MaxLuggage])}}, sleeper.heard())
+	require.Equal(t, [][2]string{{WakeChannel("c", queue[1].ID), wakeWithQueue(queue[2:protocol.MaxLuggage])}}, sleeper.messages())
 }
 
 func TestOtherCommandsOnAServer(t *testing.T) {
@@ -384,17 +390,17 @@ func TestOtherCommandsOnAServer(t *testing.T) {
 		require.Empty(t, count(AppendCountWaiters(nil, channel, nil)))
 
 		require.Equal(t, number(1), c.ask(AppendWakeReaders(nil, channel)))
-		require.Equal(t, [][2]string{{WaitersChannel(channel), EncodeWakeReaders()}}, reader.heard())
+		require.Equal(t, [][2]string{{WaitersChannel(channel), EncodeWakeReaders()}}, reader.messages())
 
 		require.Equal(t, Map, holder.ask(AppendHello(nil, nil, ConnName(channel, idA))).Kind)
 		holder.subscribe("SUBSCRIBE", channel)
 		clients := ParseClients(channel, c.ask(AppendList(nil)).Text())
-		require.Len(t, clients, 2, "the reader has no name, it might be anybody")
+		require.Len(t, clients, 2, "the reader has no name, so it may be subscribed to any channel")
 		require.Equal(t, Client{Num: clients[1].Num, HolderID: idA, Name: ConnName(channel, idA),
 			Addr: holder.LocalAddr().String(), Subs: 1}, clients[1])
 		require.Equal(t, number(1), c.ask(AppendKill(nil, clients[1].Num)))
 		require.Equal(t, []int64{0}, count(AppendCount(nil, channel)))
-		require.Equal(t, number(0), c.ask(AppendKill(nil, clients[1].Num)), "it is gone")
+		require.Equal(t, number(0), c.ask(AppendKill(nil, clients[1].Num)), "already killed")
 		holder = dial(t, s)
 		reader.subscribe("UNSUBSCRIBE", WakeChannel(channel, idB), WaitersChannel(channel))
 	}

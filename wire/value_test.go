@@ -38,7 +38,7 @@ func TestText(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	pairs := []Value{
-		array(), bulk("under a key that is no text"), {}, bulk("under null"),
+		array(), bulk("of a key without a text"), {}, bulk("of a null key"),
 		bulk("server"), bulk("redis"), bulk("proto"), number(3), bulk("server"), bulk("again"), bulk("odd"),
 	}
 	for _, kind := range []Kind{Map, Array, Attribute} {

@@ -2,21 +2,21 @@ package wire
 
 import "github.com/tetherlock/tether/protocol"
 
-// Wakes are written in pieces, because the script that sends them decides what
-// of the queue travels with which.
+// A wake is sent by [WakeScript], which puts the rest of the queue between these
+// two pieces.
 const (
-	wakeBefore = `{"message":"wake","tether":{"queue":[`
-	wakeBehind = `]}}`
+	wakePrefix = `{"message":"wake","tether":{"queue":[`
+	wakeSuffix = `]}}`
 )
 
-// EncodeWakeReaders is the wake for all readers that sleep.
+// EncodeWakeReaders returns the wake for all sleeping readers.
 func EncodeWakeReaders() string { return `{"message":"wake","tether":{"want":"shared"}}` }
 
-// DecodeWake reads a message on a waiter's own channel or on the waiters'
-// channel. It is a wake when it is a JSON object with the message wake; the
-// extension is a hint, and what is malformed in it is as if absent.
+// DecodeWake decodes a message on a [WakeChannel] or a [WaitersChannel]. It is a
+// wake if it is a JSON object whose member message is "wake". The extension is a
+// hint: a malformed part of it is ignored.
 func DecodeWake(data string) (protocol.Wake, bool) {
-	message, ok := object(data)
+	message, ok := parseObject(data)
 	if !ok {
 		return protocol.Wake{}, false
 	}
@@ -29,15 +29,15 @@ func DecodeWake(data string) (protocol.Wake, bool) {
 			ext = m.value
 		}
 	}
-	if name, _ := kind.bytes(); string(name) != "wake" {
+	if name, _ := kind.asBytes(); string(name) != "wake" {
 		return protocol.Wake{}, false
 	}
-	return ext.wake(), true
+	return ext.readWakeExtension(), true
 }
 
-// wake reads a wake's extension. One for all readers hands over no queue, or
-// each of them would have it.
-func (r raw) wake() protocol.Wake {
+// readWakeExtension decodes a wake's extension. A wake for all readers carries
+// no queue: each of them would receive a copy of it.
+func (r raw) readWakeExtension() protocol.Wake {
 	var want, queue raw
 	for m := r.members(); m.member(); {
 		switch string(m.key) {
@@ -47,8 +47,8 @@ func (r raw) wake() protocol.Wake {
 			queue = m.value
 		}
 	}
-	if want.want() == protocol.Shared {
+	if want.asWant() == protocol.Shared {
 		return protocol.Wake{Readers: true}
 	}
-	return protocol.Wake{Queue: queue.queue()}
+	return protocol.Wake{Queue: queue.asQueue()}
 }

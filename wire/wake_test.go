@@ -15,12 +15,12 @@ func TestEncodeWakeReaders(t *testing.T) {
 	require.Equal(t, protocol.Wake{Readers: true}, wake)
 }
 
-// waking is a wake with this extension, written as it stands.
-func waking(ext string) string { return `{"message":"wake","tether":` + ext + `}` }
+// wakeWithExtension returns a wake with this JSON as its extension.
+func wakeWithExtension(ext string) string { return `{"message":"wake","tether":` + ext + `}` }
 
-// handing is a wake with this queue, as the script writes it.
-func handing(queue protocol.Queue) string {
-	return wakeBefore + string(appendWaiters(nil, queue)) + wakeBehind
+// wakeWithQueue returns a wake with this queue, as [WakeScript] writes it.
+func wakeWithQueue(queue protocol.Queue) string {
+	return wakePrefix + string(appendWaiters(nil, queue)) + wakeSuffix
 }
 
 var wakes = []struct {
@@ -28,19 +28,19 @@ var wakes = []struct {
 	want protocol.Wake
 	ok   bool
 }{
-	{handing(nil), protocol.Wake{}, true},
-	{handing(queueOf(3)), protocol.Wake{Queue: queueOf(3)}, true},
-	{waking(`{"queue":[["` + idB + `","x"]]}`), protocol.Wake{Queue: waiterB}, true},
-	{waking(`{"want":"shared"}`), protocol.Wake{Readers: true}, true},
-	{waking(`{"want":"shared","queue":[["` + idB + `","x"]]}`), protocol.Wake{Readers: true}, true},
-	{waking(`{"want":"exclusive"}`), protocol.Wake{}, true},
-	{waking(`{"want":"exclusive","queue":[["` + idB + `","x"]]}`), protocol.Wake{Queue: waiterB}, true},
-	{waking(`{"want":7,"queue":[["` + idB + `","x"],7],"new":{}}`), protocol.Wake{Queue: waiterB}, true},
-	{waking(`{"Want":"shared","QUEUE":[["` + idB + `","x"]]}`), protocol.Wake{}, true},
-	{waking(`{}`), protocol.Wake{}, true},
-	{waking(`null`), protocol.Wake{}, true},
-	{waking(`[["` + idB + `","x"]]`), protocol.Wake{}, true},
-	{waking(`"shared"`), protocol.Wake{}, true},
+	{wakeWithQueue(nil), protocol.Wake{}, true},
+	{wakeWithQueue(queueOf(3)), protocol.Wake{Queue: queueOf(3)}, true},
+	{wakeWithExtension(`{"queue":[["` + idB + `","x"]]}`), protocol.Wake{Queue: waiterB}, true},
+	{wakeWithExtension(`{"want":"shared"}`), protocol.Wake{Readers: true}, true},
+	{wakeWithExtension(`{"want":"shared","queue":[["` + idB + `","x"]]}`), protocol.Wake{Readers: true}, true},
+	{wakeWithExtension(`{"want":"exclusive"}`), protocol.Wake{}, true},
+	{wakeWithExtension(`{"want":"exclusive","queue":[["` + idB + `","x"]]}`), protocol.Wake{Queue: waiterB}, true},
+	{wakeWithExtension(`{"want":7,"queue":[["` + idB + `","x"],7],"new":{}}`), protocol.Wake{Queue: waiterB}, true},
+	{wakeWithExtension(`{"Want":"shared","QUEUE":[["` + idB + `","x"]]}`), protocol.Wake{}, true},
+	{wakeWithExtension(`{}`), protocol.Wake{}, true},
+	{wakeWithExtension(`null`), protocol.Wake{}, true},
+	{wakeWithExtension(`[["` + idB + `","x"]]`), protocol.Wake{}, true},
+	{wakeWithExtension(`"shared"`), protocol.Wake{}, true},
 	{`{"message":"wake"}`, protocol.Wake{}, true},
 	{` { "tether" : {} , "mess\u0061ge" : "w\u0061ke" } `, protocol.Wake{}, true},
 	{`{"message":"wake","response_channel":"C-1","holder_id":"` + idA + `"}`, protocol.Wake{}, true},
@@ -79,15 +79,15 @@ func TestWakeRoundTrip(t *testing.T) {
 	rng := random(t)
 	for range 500 {
 		queue := randomQueue(rng)
-		wake, ok := DecodeWake(handing(queue))
+		wake, ok := DecodeWake(wakeWithQueue(queue))
 		require.True(t, ok)
 		require.Equal(t, protocol.Wake{Queue: queue}, wake)
 	}
 }
 
-// A wake is no ping: nobody answers it.
+// A wake is not decoded as a ping, so no participant answers it.
 func TestWakesAreNoPings(t *testing.T) {
-	for _, data := range []string{handing(queueOf(3)), EncodeWakeReaders()} {
+	for _, data := range []string{wakeWithQueue(queueOf(3)), EncodeWakeReaders()} {
 		_, ok := DecodePing(data)
 		require.False(t, ok)
 	}
@@ -104,8 +104,8 @@ func FuzzDecodeWake(f *testing.F) {
 			require.Equal(t, protocol.Wake{Readers: ok && wake.Readers}, wake)
 			return
 		}
-		requireSound(t, wake.Queue)
-		again, ok := DecodeWake(handing(wake.Queue))
+		requireValidQueue(t, wake.Queue)
+		again, ok := DecodeWake(wakeWithQueue(wake.Queue))
 		require.True(t, ok)
 		require.Equal(t, wake, again)
 	})

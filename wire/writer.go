@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AppendCommand adds a command to dst: an array of bulk strings. It must have
-// at least one argument, its name.
+// AppendCommand appends a command to dst, as an array of bulk strings. The first
+// argument is the command's name and must not be missing.
 func AppendCommand(dst []byte, args ...string) []byte {
 	dst = appendHeader(dst, '*', len(args))
 	for _, arg := range args {
@@ -15,24 +15,29 @@ func AppendCommand(dst []byte, args ...string) []byte {
 	return dst
 }
 
-// AppendValue adds a value to dst as RESP3 writes it. A [Reader] reads from it
-// what it was given, with these exceptions for what no Reader returns: a simple
-// string or an error that does not fit on one line, and a number that is none,
-// travel as the bulk kind of their text; an attribute in a value's place, as a
-// map; a map's last key without a value, not at all; an unknown kind, as null.
+// AppendValue appends the RESP3 encoding of a value to dst. Every value that a
+// [Reader] can return is read back unchanged. Other values are encoded as the
+// closest valid one:
+//
+//   - A simple string or an error that does not fit on one line becomes a bulk
+//     string or a bulk error.
+//   - A malformed double or big number becomes a bulk string.
+//   - An attribute in the place of a value becomes a map.
+//   - The last key of a map is dropped if it has no value.
+//   - An unknown kind becomes null.
 func AppendValue(dst []byte, v Value) []byte {
 	if v.Attr != nil && len(v.Attr.Elems) > 1 {
 		dst = appendPairs(dst, '|', v.Attr.Elems)
 	}
 	switch v.Kind {
 	case SimpleString:
-		return appendText(dst, '+', '$', v.Str, onOneLine(v.Str))
+		return appendLineOrBulk(dst, '+', '$', v.Str, fitsOnOneLine(v.Str))
 	case Error:
-		return appendText(dst, '-', '!', v.Str, onOneLine(v.Str))
+		return appendLineOrBulk(dst, '-', '!', v.Str, fitsOnOneLine(v.Str))
 	case Double:
-		return appendText(dst, ',', '$', v.Str, onOneLine(v.Str) && isDouble([]byte(v.Str)))
+		return appendLineOrBulk(dst, ',', '$', v.Str, fitsOnOneLine(v.Str) && isDouble([]byte(v.Str)))
 	case BigNumber:
-		return appendText(dst, '(', '$', v.Str, onOneLine(v.Str) && isBigNumber([]byte(v.Str)))
+		return appendLineOrBulk(dst, '(', '$', v.Str, fitsOnOneLine(v.Str) && isBigNumber([]byte(v.Str)))
 	case BulkString:
 		return appendBulk(dst, '$', v.Str)
 	case BulkError:
@@ -59,8 +64,9 @@ func AppendValue(dst []byte, v Value) []byte {
 	}
 }
 
-// onOneLine says whether a Reader takes s for one line.
-func onOneLine(s string) bool {
+// fitsOnOneLine reports whether a Reader with the default limits reads s as one
+// line.
+func fitsOnOneLine(s string) bool {
 	return len(s) <= maxLine && !strings.ContainsAny(s, "\r\n")
 }
 
@@ -73,8 +79,9 @@ func appendBulk(dst []byte, t byte, s string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// appendText writes s as a line if it can be one, and in bulk if not.
-func appendText(dst []byte, line, bulk byte, s string, fits bool) []byte {
+// appendLineOrBulk appends s as a line of the type line if it fits, and as a bulk
+// of the type bulk otherwise.
+func appendLineOrBulk(dst []byte, line, bulk byte, s string, fits bool) []byte {
 	if !fits {
 		return appendBulk(dst, bulk, s)
 	}

@@ -43,7 +43,7 @@ func TestAppendValue(t *testing.T) {
 		{Value{Kind: Set}, "~0\r\n"},
 		{push(bulk("p")), ">1\r\n$1\r\np\r\n"},
 		{mapping(bulk("k"), number(1)), "%1\r\n$1\r\nk\r\n:1\r\n"},
-		{mapping(bulk("k"), number(1), bulk("lonely")), "%1\r\n$1\r\nk\r\n:1\r\n"},
+		{mapping(bulk("k"), number(1), bulk("without a value")), "%1\r\n$1\r\nk\r\n:1\r\n"},
 		{Value{Kind: Attribute, Elems: []Value{bulk("k"), number(1)}}, "%1\r\n$1\r\nk\r\n:1\r\n"},
 		{with(number(1), bulk("k"), number(2)), "|1\r\n$1\r\nk\r\n:2\r\n:1\r\n"},
 		{with(number(1)), ":1\r\n"},
@@ -55,7 +55,7 @@ func TestAppendValue(t *testing.T) {
 	}
 }
 
-// A line that is longer than a Reader takes goes in bulk.
+// A line that is too long for a Reader is encoded as a bulk.
 func TestAppendValueOfALongLine(t *testing.T) {
 	for _, c := range []struct {
 		v    Value
@@ -73,7 +73,7 @@ func TestAppendValueOfALongLine(t *testing.T) {
 	}
 }
 
-// Whatever is written is read back, cut wherever it is.
+// Every value is read back, wherever the reads split the stream.
 func TestValueRoundTrip(t *testing.T) {
 	rng := random(t)
 	for range 3000 {
@@ -113,7 +113,8 @@ func randomBytes(rng *rand.Rand, most int) string {
 	return string(b)
 }
 
-// randomValue is any value of at most this depth, a push only if it may be one.
+// randomValue returns a value of at most this depth. It is a push only if
+// mayPush is true: a push cannot be an element.
 func randomValue(rng *rand.Rand, depth int, mayPush bool) Value {
 	v := Value{}
 	kinds := []Kind{Null, SimpleString, Error, BulkError, Integer, BulkString, Verbatim, Boolean, Double, BigNumber}

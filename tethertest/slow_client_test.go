@@ -16,9 +16,9 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// onNetworks runs a test in memory and over TCP. Against a connection that
-// nobody reads, they differ: the kernel buffers, a pipe does not.
-func onNetworks(t *testing.T, test func(t *testing.T, s *tethertest.Server, dial func() net.Conn)) {
+// onMemoryAndTCP runs a test in memory and over TCP. They differ for a client that
+// does not read: the kernel buffers replies, a pipe does not.
+func onMemoryAndTCP(t *testing.T, test func(t *testing.T, s *tethertest.Server, dial func() net.Conn)) {
 	t.Run("memory", func(t *testing.T) {
 		s := tethertest.NewServer(t)
 		test(t, s, func() net.Conn {
@@ -39,49 +39,50 @@ func onNetworks(t *testing.T, test func(t *testing.T, s *tethertest.Server, dial
 	})
 }
 
-// writeOnly writes commands, and nobody reads the replies.
+// writeOnly writes a command without reading the reply.
 func writeOnly(t *testing.T, conn net.Conn, args ...string) {
 	t.Helper()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(replyTimeout)))
 	_, err := conn.Write(wire.AppendCommand(nil, args...))
 	require.NoError(t, err)
 }
 
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(patience); !condition(); <-time.After(time.Millisecond) {
-		require.True(t, time.Now().Before(limit), "it does not come true")
+	for limit := time.Now().Add(replyTimeout); !condition(); <-time.After(time.Millisecond) {
+		require.True(t, time.Now().Before(limit), "the condition is not met in time")
 	}
 }
 
-// The requests of one who never reads the replies hold up nobody either.
-func TestClientThatOnlyAsks(t *testing.T) {
-	onNetworks(t, func(t *testing.T, s *tethertest.Server, dial func() net.Conn) {
-		mute := dial()
+// A client that sends commands and never reads the replies does not block the
+// server.
+func TestClientThatNeverReads(t *testing.T) {
+	onMemoryAndTCP(t, func(t *testing.T, s *tethertest.Server, dial func() net.Conn) {
+		notReading := dial()
 		rdb := redis.NewClient(s.Options())
 		defer func() { require.NoError(t, rdb.Close()) }()
 		for range 1000 {
-			writeOnly(t, mute, "PING", strings.Repeat("x", 1000))
+			writeOnly(t, notReading, "PING", strings.Repeat("x", 1000))
 		}
 		require.NoError(t, rdb.Ping(t.Context()).Err())
 	})
 }
 
 func TestCloseWithClients(t *testing.T) {
-	onNetworks(t, func(t *testing.T, s *tethertest.Server, dial func() net.Conn) {
-		silent, subscribed, deaf, half := dial(), dial(), dial(), dial()
-		for _, conn := range []net.Conn{silent, half} {
-			require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	onMemoryAndTCP(t, func(t *testing.T, s *tethertest.Server, dial func() net.Conn) {
+		quiet, subscribed, notReading, partial := dial(), dial(), dial(), dial()
+		for _, conn := range []net.Conn{quiet, partial} {
+			require.NoError(t, conn.SetDeadline(time.Now().Add(replyTimeout)))
 		}
 		writeOnly(t, subscribed, "SUBSCRIBE", "c")
-		writeOnly(t, deaf, "SUBSCRIBE", "c")
+		writeOnly(t, notReading, "SUBSCRIBE", "c")
 		eventually(t, func() bool { return s.Subscribers("c") == 2 })
 		rdb := redis.NewClient(s.Options())
 		defer func() { require.NoError(t, rdb.Close()) }()
 		for range 10 {
 			require.NoError(t, rdb.Publish(t.Context(), "c", strings.Repeat("x", 1<<20)).Err())
 		}
-		_, err := io.WriteString(half, "*2\r\n$4\r\nPI")
+		_, err := io.WriteString(partial, "*2\r\n$4\r\nPI")
 		require.NoError(t, err)
 
 		closed := make(chan struct{})
@@ -91,10 +92,10 @@ func TestCloseWithClients(t *testing.T) {
 		}()
 		select {
 		case <-closed:
-		case <-time.After(patience):
+		case <-time.After(replyTimeout):
 			require.Fail(t, "Close does not return")
 		}
-		for _, conn := range []net.Conn{silent, subscribed, half} {
+		for _, conn := range []net.Conn{quiet, subscribed, partial} {
 			_, err := io.Copy(io.Discard, conn)
 			require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 		}

@@ -9,23 +9,26 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// The twin says the rules a second time and in another way: where the package
-// judges record by record, the twin sorts the participants into groups and
-// asks its questions of the groups, one after the other. It is slow and long
-// on purpose, and shares nothing with the package but the types.
-type twin struct {
-	exclusive    []protocol.Record // readable exclusive records with an election
-	exclusive41  []protocol.Record // the same of 4.0 and 4.1
-	unreadable   []protocol.Record
-	readers      []protocol.Record
-	joiners      []protocol.Record
-	pending      []string // ids
-	pendingElect []string
-	pending41    []string
+// The functions in this file are a reference implementation of the verdicts. The
+// package combines the verdicts on single records. The reference sorts all
+// records into groups first, and decides by the groups. It is slow and shares
+// only the types with the package, so that an error in one is not repeated in the
+// other.
+
+// groups are the records of other participants by what they claim.
+type groups struct {
+	exclusive      []protocol.Record // readable, with an election
+	exclusivePre42 []protocol.Record // readable, without an election
+	unreadable     []protocol.Record
+	readers        []protocol.Record
+	joiners        []protocol.Record
+	pending        []string // ids
+	pendingElected []string
+	pendingPre42   []string
 }
 
-func groups(self string, others []protocol.Record) twin {
-	var g twin
+func groupRecords(self string, others []protocol.Record) groups {
+	var g groups
 	for _, r := range others {
 		known := r.Mode == protocol.Exclusive || r.Mode == protocol.Pending || r.Mode == protocol.Shared
 		old := r.Election == protocol.Unstated || r.Election > protocol.Elected
@@ -36,7 +39,7 @@ func groups(self string, others []protocol.Record) twin {
 		} else if !known {
 			g.unreadable = append(g.unreadable, r)
 		} else if r.Mode == protocol.Exclusive && old {
-			g.exclusive41 = append(g.exclusive41, r)
+			g.exclusivePre42 = append(g.exclusivePre42, r)
 		} else if r.Mode == protocol.Exclusive {
 			g.exclusive = append(g.exclusive, r)
 		} else if r.Mode == protocol.Shared && r.Joining {
@@ -44,9 +47,9 @@ func groups(self string, others []protocol.Record) twin {
 		} else if r.Mode == protocol.Shared {
 			g.readers = append(g.readers, r)
 		} else if old {
-			g.pending41 = append(g.pending41, r.ID)
+			g.pendingPre42 = append(g.pendingPre42, r.ID)
 		} else if r.Election == protocol.Elected {
-			g.pendingElect = append(g.pendingElect, r.ID)
+			g.pendingElected = append(g.pendingElected, r.ID)
 		} else {
 			g.pending = append(g.pending, r.ID)
 		}
@@ -54,126 +57,126 @@ func groups(self string, others []protocol.Record) twin {
 	return g
 }
 
-// first reports whether self comes first when sorted among ids.
-func first(self string, ids []string) bool {
+// sortsFirst reports whether self is the lowest of all ids.
+func sortsFirst(self string, ids []string) bool {
 	all := append([]string{self}, ids...)
 	sort.Strings(all)
 	return all[0] == self
 }
 
-func (g twin) owned() bool {
-	return len(g.exclusive)+len(g.exclusive41)+len(g.unreadable) > 0
+func (g groups) anyExclusive() bool {
+	return len(g.exclusive)+len(g.exclusivePre42)+len(g.unreadable) > 0
 }
 
-func (g twin) read() bool {
+func (g groups) anyReader() bool {
 	return len(g.readers)+len(g.joiners) > 0
 }
 
-func twinElect(self string, elected bool, others []protocol.Record) protocol.Verdict {
-	g := groups(self, others)
-	if g.owned() {
+func referenceElect(self string, elected bool, others []protocol.Record) protocol.Verdict {
+	g := groupRecords(self, others)
+	if g.anyExclusive() {
 		return protocol.Held
 	}
 	if !elected {
-		if len(g.pendingElect) > 0 {
+		if len(g.pendingElected) > 0 {
 			return protocol.Held
 		}
-		if !first(self, append(g.pending, g.pending41...)) {
+		if !sortsFirst(self, append(g.pending, g.pendingPre42...)) {
 			return protocol.Defer
 		}
-		if g.read() {
+		if g.anyReader() {
 			return protocol.Wait
 		}
 		return protocol.Promote
 	}
-	if !first(self, g.pendingElect) {
+	if !sortsFirst(self, g.pendingElected) {
 		return protocol.Held
 	}
-	if !first(self, g.pending41) {
+	if !sortsFirst(self, g.pendingPre42) {
 		return protocol.Defer
 	}
-	if g.read() || !first(self, g.pending) {
+	if g.anyReader() || !sortsFirst(self, g.pending) {
 		return protocol.Wait
 	}
 	return protocol.Promote
 }
 
-func twinConfirm(self string, others []protocol.Record) protocol.Verdict {
-	g := groups(self, others)
+func referenceConfirm(self string, others []protocol.Record) protocol.Verdict {
+	g := groupRecords(self, others)
 	var rivals []string
 	for _, r := range g.exclusive {
 		rivals = append(rivals, r.ID)
 	}
-	for _, lost := range []bool{
+	for _, demotes := range []bool{
 		len(g.unreadable) > 0,
-		len(g.exclusive41) > 0,
-		!first(self, rivals),
+		len(g.exclusivePre42) > 0,
+		!sortsFirst(self, rivals),
 		len(g.readers) > 0,
-		!first(self, g.pending41),
+		!sortsFirst(self, g.pendingPre42),
 	} {
-		if lost {
+		if demotes {
 			return protocol.Demote
 		}
 	}
-	for _, unclear := range []bool{
+	for _, undecided := range []bool{
 		len(rivals) > 0,
 		len(g.joiners) > 0,
-		len(g.pending41) > 0,
-		!first(self, g.pending),
-		!first(self, g.pendingElect),
+		len(g.pendingPre42) > 0,
+		!sortsFirst(self, g.pending),
+		!sortsFirst(self, g.pendingElected),
 	} {
-		if unclear {
+		if undecided {
 			return protocol.Again
 		}
 	}
 	return protocol.Granted
 }
 
-func twinJoin(self string, others []protocol.Record) protocol.Verdict {
-	g := groups(self, others)
-	if g.owned() || len(g.pendingElect) > 0 {
+func referenceJoin(self string, others []protocol.Record) protocol.Verdict {
+	g := groupRecords(self, others)
+	if g.anyExclusive() || len(g.pendingElected) > 0 {
 		return protocol.Held
 	}
-	if len(g.pending)+len(g.pending41) > 0 {
+	if len(g.pending)+len(g.pendingPre42) > 0 {
 		return protocol.Defer
 	}
 	return protocol.Granted
 }
 
-func twinBlocking(want protocol.Mode, others []protocol.Record) []protocol.Record {
+func referenceBlocking(want protocol.Mode, others []protocol.Record) []protocol.Record {
 	return slices.DeleteFunc(slices.Clone(others), func(r protocol.Record) bool {
-		g := groups("nobody's id", []protocol.Record{r})
-		if g.owned() {
+		g := groupRecords("none", []protocol.Record{r})
+		if g.anyExclusive() {
 			return false
 		}
 		if want == protocol.Shared {
-			return len(g.pendingElect) == 0
+			return len(g.pendingElected) == 0
 		}
 		return len(g.readers) == 0
 	})
 }
 
-func requireTwins(t *testing.T, self string, others []protocol.Record) {
+func requireLikeReference(t *testing.T, self string, others []protocol.Record) {
 	t.Helper()
 	for _, elected := range []bool{false, true} {
-		if got, want := protocol.Elect(self, elected, others), twinElect(self, elected, others); got != want {
-			t.Fatalf("Elect(%s, %v, %+v) = %v, its twin says %v", self, elected, others, got, want)
+		if got, want := protocol.Elect(self, elected, others), referenceElect(self, elected, others); got != want {
+			t.Fatalf("Elect(%s, %v, %+v) = %v, the reference says %v", self, elected, others, got, want)
 		}
 	}
-	if got, want := protocol.Confirm(self, others), twinConfirm(self, others); got != want {
-		t.Fatalf("Confirm(%s, %+v) = %v, its twin says %v", self, others, got, want)
+	if got, want := protocol.Confirm(self, others), referenceConfirm(self, others); got != want {
+		t.Fatalf("Confirm(%s, %+v) = %v, the reference says %v", self, others, got, want)
 	}
-	if got, want := protocol.Join(self, others), twinJoin(self, others); got != want {
-		t.Fatalf("Join(%s, %+v) = %v, its twin says %v", self, others, got, want)
+	if got, want := protocol.Join(self, others), referenceJoin(self, others); got != want {
+		t.Fatalf("Join(%s, %+v) = %v, the reference says %v", self, others, got, want)
 	}
-	for _, want := range []protocol.Mode{protocol.Exclusive, protocol.Pending, protocol.Shared} {
-		if got, twin := protocol.Blocking(want, others), twinBlocking(want, others); !slices.Equal(got, twin) {
-			t.Fatalf("Blocking(%v, %+v) = %+v, its twin says %+v", want, others, got, twin)
+	for _, mode := range []protocol.Mode{protocol.Exclusive, protocol.Pending, protocol.Shared} {
+		if got, want := protocol.Blocking(mode, others), referenceBlocking(mode, others); !slices.Equal(got, want) {
+			t.Fatalf("Blocking(%v, %+v) = %+v, the reference says %+v", mode, others, got, want)
 		}
 	}
 }
 
-// everyRecord returns every record that these ids, modes and elections allow.
+// everyRecord returns every combination of these ids, modes and elections.
 func everyRecord(ids []string, modes []protocol.Mode, elections []protocol.Election) []protocol.Record {
 	var all []protocol.Record
 	for _, id := range ids {
@@ -214,30 +217,30 @@ func eachSet(kinds []protocol.Record, size int, f func(set []protocol.Record)) {
 	extend(0)
 }
 
-func TestTwinOnAllSmallSets(t *testing.T) {
+func TestReferenceOnAllSmallSets(t *testing.T) {
 	eachSet(everyRecord([]string{"a", "c"}, realModes, realElections), 3, func(set []protocol.Record) {
-		requireTwins(t, "b", set)
+		requireLikeReference(t, "b", set)
 	})
 }
 
-// Records that no wire produces, and the asker's own.
-func TestTwinOnOddRecords(t *testing.T) {
+// Records that package wire never decodes, and records with self's own id.
+func TestReferenceOnOddRecords(t *testing.T) {
 	modes := append([]protocol.Mode{0, protocol.Shared + 1}, realModes...)
 	elections := append([]protocol.Election{protocol.Elected + 1}, realElections...)
 	eachSet(everyRecord([]string{"", "a", "b", "c"}, modes, elections), 1, func(set []protocol.Record) {
-		requireTwins(t, "b", set)
-		requireTwins(t, "", set)
+		requireLikeReference(t, "b", set)
+		requireLikeReference(t, "", set)
 	})
 	eachSet(everyRecord([]string{"b", "c"}, modes, elections), 2, func(set []protocol.Record) {
-		requireTwins(t, "b", set)
+		requireLikeReference(t, "b", set)
 	})
 }
 
-func TestTwinOnRandomSets(t *testing.T) {
+func TestReferenceOnRandomSets(t *testing.T) {
 	rng := newRand(t)
 	for range 50_000 {
 		self, others := randomSet(rng)
-		requireTwins(t, self, others)
+		requireLikeReference(t, self, others)
 	}
 }
 
@@ -249,9 +252,9 @@ func newRand(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// randomSet returns an asker and up to twelve answers. Harmless kinds are drawn
-// more often in some sets, or nearly every big set would be refused for an
-// exclusive record in it.
+// randomSet returns an own id and up to twelve records. Some sets have only
+// pending or shared records: otherwise nearly every large set would contain an
+// exclusive one, and all verdicts would be the same.
 func randomSet(rng *rand.Rand) (self string, others []protocol.Record) {
 	ids := []string{"a", "ab", "b", "c", "d", "e", "f"}
 	modes := [][]protocol.Mode{realModes, {protocol.Pending}, {protocol.Shared}, {protocol.Pending, protocol.Shared}}
