@@ -1,18 +1,19 @@
 package actor
 
-// The breakages of the model. The machine relies on what they take away.
+// The mutations of the model: each takes away something that the machine relies
+// on.
 const (
-	countAndPingApart = "count and ping apart"
+	countAndPingSplit = "count and ping in two steps"
 	idKeptAcrossDials = "a holder id kept across dials"
-	tokenElsewhere    = "the token drawn on another connection"
-	silentRevival     = "a resubscribing holder"
+	tokenOnOtherConn  = "the token drawn on another connection"
+	silentResubscribe = "a resubscribing holder"
 )
 
 var mutations = []mutation{
-	{name: countAndPingApart, by: "TestSmallWorlds/4.[12]"},
+	{name: countAndPingSplit, by: "TestSmallWorlds/4.[12]"},
 	{name: idKeptAcrossDials},
-	{name: tokenElsewhere, by: "TestSmallWorlds/fenced"},
-	{name: silentRevival},
+	{name: tokenOnOtherConn, by: "TestSmallWorlds/fenced"},
+	{name: silentResubscribe},
 	{
 		name: "grant without confirm", file: "actor/probe.go",
 		old: "\t\tm.becomeElected()\n\t\tm.sendProbe(confirming)\n", new: "\t\tm.becomeElected()\n\t\tm.grant()\n",

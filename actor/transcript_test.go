@@ -30,7 +30,7 @@ func TestTranscripts(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			got := play(t, string(text))
+			got := replay(t, string(text))
 			if *rewrite {
 				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 				return
@@ -41,9 +41,9 @@ func TestTranscripts(t *testing.T) {
 }
 
 // play runs a transcript and returns it with the output that it gives.
-func play(t *testing.T, text string) string {
+func replay(t *testing.T, text string) string {
 	var out strings.Builder
-	p := newPlayer(t)
+	p := newReplayer(t)
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -58,7 +58,7 @@ func play(t *testing.T, text string) string {
 				out.WriteString(line + "\n")
 			}
 		case line == "new" || strings.HasPrefix(line, "new "):
-			p = newPlayer(t, strings.Fields(line)[1:]...)
+			p = newReplayer(t, strings.Fields(line)[1:]...)
 			out.WriteString(line + "\n")
 		default:
 			p.command(line)
@@ -69,46 +69,46 @@ func play(t *testing.T, text string) string {
 }
 
 // player drives one machine by the words of a transcript.
-type player struct {
-	t     *testing.T
-	m     *Machine
-	lease *Lease // instead of it
-	start time.Time
-	now   time.Time
-	lines []string
-	asked int
-	sent  []Command // what the server has yet to answer
+type replayer struct {
+	t          *testing.T
+	m          *Machine
+	lease      *Lease // instead of it
+	start      time.Time
+	now        time.Time
+	lines      []string
+	nextName   int
+	unanswered []Command // what the server has yet to answer
 }
 
 // newPlayer starts a machine. The options are words: shared, fenced, once, and
 // db=1, label=x, self-check=3s, max-wait=1s; or lease, and then max-wait only.
-func newPlayer(t *testing.T, options ...string) *player {
+func newReplayer(t *testing.T, options ...string) *replayer {
 	has := func(option string) bool { return slices.Contains(options, option) }
-	p := &player{t: t, start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	p := &replayer{t: t, start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	p.now = p.start
 	if has("lease") {
 		p.lease = NewLease(LeaseConfig{
-			ID: func() string { p.asked++; return fmt.Sprintf("k%d", p.asked) }, Jitter: func() float64 { return 0.5 },
+			ID: func() string { p.nextName++; return fmt.Sprintf("k%d", p.nextName) }, Jitter: func() float64 { return 0.5 },
 			TTL: 60 * time.Second, Renew: 20 * time.Second, Poll: 100 * time.Millisecond,
-			MaxWait: setting[time.Duration](t, options, "max-wait"),
+			MaxWait: option[time.Duration](t, options, "max-wait"),
 		})
 		return p
 	}
 	p.m = NewMachine(Config{
 		Channel: "C", Waiters: "WAIT", WakeChannel: func(id string) string { return "W" + id },
-		Response: func() string { p.asked++; return fmt.Sprintf("R%d", p.asked) },
+		Response: func() string { p.nextName++; return fmt.Sprintf("R%d", p.nextName) },
 		Jitter:   func() float64 { return 0.5 },
 		Health:   10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
-		Shared: has("shared"), Fenced: has("fenced"), DB: setting[int](t, options, "db"), Once: has("once"),
-		Label: setting[string](t, options, "label"), SelfCheck: setting[time.Duration](t, options, "self-check"),
-		MaxWait: setting[time.Duration](t, options, "max-wait"),
+		Shared: has("shared"), Fenced: has("fenced"), DB: option[int](t, options, "db"), Once: has("once"),
+		Label: option[string](t, options, "label"), SelfCheck: option[time.Duration](t, options, "self-check"),
+		MaxWait: option[time.Duration](t, options, "max-wait"),
 	})
 	return p
 }
 
 // setting reads an option of the form key=value, the zero value if it is not
 // there.
-func setting[T any](t *testing.T, options []string, key string) (v T) {
+func option[T any](t *testing.T, options []string, key string) (v T) {
 	for _, o := range options {
 		text, ok := strings.CutPrefix(o, key+"=")
 		if !ok {
@@ -134,7 +134,7 @@ func setting[T any](t *testing.T, options []string, key string) (v T) {
 // the deadline and tells the machine, "settle" lets the server answer all that
 // has only one answer, up to the first question that has more. Everything else
 // is an input.
-func (p *player) command(line string) {
+func (p *replayer) command(line string) {
 	words := strings.Fields(line)
 	switch words[0] {
 	case "wait":
@@ -143,7 +143,7 @@ func (p *player) command(line string) {
 		p.now = p.now.Add(d)
 		return
 	case "settle":
-		p.settle()
+		p.replies()
 		return
 	case "tick":
 		at := p.machine().Deadline()
@@ -155,21 +155,21 @@ func (p *player) command(line string) {
 	p.feed(p.input(words))
 }
 
-func (p *player) feed(in Input) {
-	p.strike(in)
+func (p *replayer) feed(in Input) {
+	p.removeAnswered(in)
 	for _, e := range p.machine().Step(p.now, in) {
-		p.lines = append(p.lines, describe(e)...)
+		p.lines = append(p.lines, describeEffect(e)...)
 		switch e := e.(type) {
 		case *Send:
-			p.sent = append(p.sent, e.Commands...)
+			p.unanswered = append(p.unanswered, e.Commands...)
 		case Drop, Park:
-			p.sent = nil
+			p.unanswered = nil
 		}
 	}
 }
 
 // strike takes off the list what an input answers.
-func (p *player) strike(in Input) {
+func (p *replayer) removeAnswered(in Input) {
 	ops := map[string][]Op{
 		"Subscribed": {Subscribe}, "Unsubscribed": {Unsubscribe}, "Counted": {Count, CountAndDraw}, "Polled": {Poll},
 		"Probed": {Probe, ProbeAndDraw}, "WaitersCounted": {CountWaiters}, "Waked": {Wake}, "Listed": {List}, "Killed": {Kill},
@@ -178,14 +178,14 @@ func (p *player) strike(in Input) {
 	if f, ok := in.(Failed); ok {
 		ops = []Op{f.Command}
 	}
-	if i := slices.IndexFunc(p.sent, func(c Command) bool { return slices.Contains(ops, c.Op) }); i >= 0 {
-		p.sent = slices.Delete(p.sent, i, i+1)
+	if i := slices.IndexFunc(p.unanswered, func(c Command) bool { return slices.Contains(ops, c.Op) }); i >= 0 {
+		p.unanswered = slices.Delete(p.unanswered, i, i+1)
 	}
 }
 
-func (p *player) settle() {
-	for len(p.sent) > 0 {
-		switch c := p.sent[0]; c.Op {
+func (p *replayer) replies() {
+	for len(p.unanswered) > 0 {
+		switch c := p.unanswered[0]; c.Op {
 		case Subscribe:
 			p.feed(Subscribed{c.Channel})
 		case Unsubscribe:
@@ -201,7 +201,7 @@ func (p *player) settle() {
 }
 
 // output is what has happened since it was last asked for.
-func (p *player) output() string {
+func (p *replayer) output() string {
 	var b strings.Builder
 	for _, line := range p.lines {
 		b.WriteString(line + "\n")
@@ -221,7 +221,7 @@ func (p *player) output() string {
 	return b.String()
 }
 
-func (p *player) machine() machine {
+func (p *replayer) machine() machine {
 	if p.lease != nil {
 		return p.lease
 	}
@@ -238,7 +238,7 @@ var phaseNames = [...]string{
 }
 
 // input reads the words of an input.
-func (p *player) input(words []string) Input {
+func (p *replayer) input(words []string) Input {
 	arg := func(i int) string {
 		if i < len(words) {
 			return words[i]
@@ -294,11 +294,11 @@ func (p *player) input(words []string) Input {
 	case "wake-readers":
 		return Woken{Wake: protocol.Wake{Readers: true}}
 	case "count":
-		return Counted{N: number(1), Token: int64(setting[int](p.t, words, "token"))}
+		return Counted{N: number(1), Token: int64(option[int](p.t, words, "token"))}
 	case "look":
 		return Polled{N: number(1), Sleepers: number(2)}
 	case "probe":
-		return Probed{N: number(1), Token: int64(setting[int](p.t, words, "token"))}
+		return Probed{N: number(1), Token: int64(option[int](p.t, words, "token"))}
 	case "listening":
 		var counts []int
 		for i := range words[1:] {
@@ -322,7 +322,7 @@ func (p *player) input(words []string) Input {
 		in := Ran{Num: number(1)}
 		switch arg(2) {
 		case "ok":
-			in.Reply = LeaseReply{OK: true, Token: int64(setting[int](p.t, words, "token"))}
+			in.Reply = LeaseReply{OK: true, Token: int64(option[int](p.t, words, "token"))}
 		case "taken":
 			ttl, err := time.ParseDuration(arg(4))
 			require.NoError(p.t, err)
@@ -356,7 +356,7 @@ var commandNames = [...]string{
 }
 
 // op reads the name of a command, with -TEXT behind it for a script's text.
-func (p *player) op(name string) (op Op, text bool) {
+func (p *replayer) op(name string) (op Op, text bool) {
 	name, text = strings.CutSuffix(name, "-TEXT")
 	i := slices.Index(commandNames[:], name)
 	require.Positive(p.t, i, "unknown command %q", name)
@@ -364,7 +364,7 @@ func (p *player) op(name string) (op Op, text bool) {
 }
 
 // queue reads "b:x,c:s": waiters and what they want.
-func (p *player) queue(text string) (q protocol.Queue) {
+func (p *replayer) queue(text string) (q protocol.Queue) {
 	for entry := range strings.SplitSeq(text, ",") {
 		if id, want, ok := strings.Cut(entry, ":"); ok {
 			q = append(q, protocol.Waiter{ID: id, Want: p.want(want)})
@@ -373,7 +373,7 @@ func (p *player) queue(text string) (q protocol.Queue) {
 	return q
 }
 
-func (p *player) want(letter string) protocol.Mode {
+func (p *replayer) want(letter string) protocol.Mode {
 	if letter == "s" {
 		return protocol.Shared
 	}
@@ -382,7 +382,7 @@ func (p *player) want(letter string) protocol.Mode {
 }
 
 // ping reads "<response> [from <id> [x|s [first <queue>]]]".
-func (p *player) ping(words []string) protocol.Ping {
+func (p *replayer) ping(words []string) protocol.Ping {
 	ping := protocol.Ping{Response: words[0]}
 	if len(words) >= 3 && words[1] == "from" {
 		ping.ID = words[2]
@@ -397,7 +397,7 @@ func (p *player) ping(words []string) protocol.Ping {
 }
 
 // connections reads "<num>:<id>", "<num>:legacy", "<num>:" each.
-func (p *player) connections(words []string) (list []Connection) {
+func (p *replayer) connections(words []string) (list []Connection) {
 	for _, w := range words {
 		num, id, ok := strings.Cut(w, ":")
 		n, err := strconv.ParseInt(num, 10, 64)
@@ -412,15 +412,15 @@ func (p *player) connections(words []string) (list []Connection) {
 }
 
 // record reads "<id> <mode>" and words for the rest, or "legacy".
-func (p *player) record(words []string) (r protocol.Record, q protocol.Queue) {
+func (p *replayer) record(words []string) (r protocol.Record, q protocol.Queue) {
 	if words[0] == "legacy" {
 		return protocol.Record{Mode: protocol.Exclusive, Legacy: true}, nil
 	}
 	mode, ok := protocol.ParseMode(words[1])
 	require.True(p.t, ok, "%v", words)
 	r = protocol.Record{ID: words[0], Mode: mode, Election: protocol.NotElected}
-	r.Place = setting[int](p.t, words, "place")
-	r.Label = setting[string](p.t, words, "label")
+	r.Place = option[int](p.t, words, "place")
+	r.Label = option[string](p.t, words, "label")
 	for _, w := range words[2:] {
 		switch {
 		case w == "elected":
@@ -430,7 +430,7 @@ func (p *player) record(words []string) (r protocol.Record, q protocol.Queue) {
 		case w == "joining":
 			r.Joining = true
 		case strings.HasPrefix(w, "db="):
-			r.Fenced, r.DB = true, setting[int](p.t, words, "db")
+			r.Fenced, r.DB = true, option[int](p.t, words, "db")
 		case strings.HasPrefix(w, "queue="):
 			q = p.queue(w[len("queue="):])
 		case strings.HasPrefix(w, "place="), strings.HasPrefix(w, "label="):
@@ -442,7 +442,7 @@ func (p *player) record(words []string) (r protocol.Record, q protocol.Queue) {
 }
 
 // describe writes an effect down.
-func describe(e Effect) []string {
+func describeEffect(e Effect) []string {
 	switch e := e.(type) {
 	case Dial:
 		if e.Fresh {
@@ -593,14 +593,14 @@ func describeRecord(r protocol.Record) string {
 	return s
 }
 
-var whys = [...]string{
+var reasonNames = [...]string{
 	Contended: "contended", Inconclusive: "inconclusive", Cancelled: "cancelled", LockClosed: "shut", AttemptError: "broken",
 	Expired: "expired",
 }
 
 func describeRefusal(r Refusal) string {
 	var s strings.Builder
-	s.WriteString(whys[r.Reason])
+	s.WriteString(reasonNames[r.Reason])
 	if r.Cause != nil {
 		s.WriteString(": " + r.Cause.Error())
 	}
