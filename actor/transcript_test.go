@@ -17,11 +17,11 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the transcripts' expected output anew")
+var rewrite = flag.Bool("rewrite", false, "replace the transcripts' expected output by the actual one")
 
-// TestTranscripts plays the files of testdata. In a file, a comment is kept, a
-// block of commands ends with ----, and behind it stands what the machine did,
-// up to an empty line. See CONTRIBUTING.md.
+// TestTranscripts replays the files of testdata and compares the machine's output
+// with theirs. A block of inputs ends with ----, the output follows, and an empty
+// line ends it. CONTRIBUTING.md describes the language.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs a transcript and returns it with the output that it gives.
+// replay runs the inputs of a transcript and returns it with the actual output.
 func replay(t *testing.T, text string) string {
 	var out strings.Builder
 	p := newReplayer(t)
@@ -68,20 +68,21 @@ func replay(t *testing.T, text string) string {
 	return out.String()
 }
 
-// player drives one machine by the words of a transcript.
+// replayer runs the inputs of a transcript on one machine.
 type replayer struct {
 	t          *testing.T
 	m          *Machine
-	lease      *Lease // instead of it
+	lease      *Lease // instead of m
 	start      time.Time
 	now        time.Time
 	lines      []string
 	nextName   int
-	unanswered []Command // what the server has yet to answer
+	unanswered []Command // the server's replies to these have not come
 }
 
-// newPlayer starts a machine. The options are words: shared, fenced, once, and
-// db=1, label=x, self-check=3s, max-wait=1s; or lease, and then max-wait only.
+// newReplayer makes a machine. The options of a presence lock are shared, fenced,
+// once, db=1, label=x, self-check=3s and max-wait=1s, those of a lease are lease
+// and max-wait=1s.
 func newReplayer(t *testing.T, options ...string) *replayer {
 	has := func(option string) bool { return slices.Contains(options, option) }
 	p := &replayer{t: t, start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -106,8 +107,7 @@ func newReplayer(t *testing.T, options ...string) *replayer {
 	return p
 }
 
-// setting reads an option of the form key=value, the zero value if it is not
-// there.
+// option reads an option of the form key=value. A missing one has the zero value.
 func option[T any](t *testing.T, options []string, key string) (v T) {
 	for _, o := range options {
 		text, ok := strings.CutPrefix(o, key+"=")
@@ -130,10 +130,10 @@ func option[T any](t *testing.T, options []string, key string) (v T) {
 	return v
 }
 
-// command takes one line. "wait 5ms" lets time pass, "tick" lets it pass up to
-// the deadline and tells the machine, "settle" lets the server answer all that
-// has only one answer, up to the first question that has more. Everything else
-// is an input.
+// command runs one line of inputs. "wait 5ms" advances the clock, "tick" advances
+// it to the deadline and feeds a Tick, "replies" feeds the replies that have only
+// one possible content, up to the first command whose reply has several. Every
+// other line is one input.
 func (p *replayer) command(line string) {
 	words := strings.Fields(line)
 	switch words[0] {
@@ -142,7 +142,7 @@ func (p *replayer) command(line string) {
 		require.NoError(p.t, err)
 		p.now = p.now.Add(d)
 		return
-	case "settle":
+	case "replies":
 		p.replies()
 		return
 	case "tick":
@@ -168,7 +168,7 @@ func (p *replayer) feed(in Input) {
 	}
 }
 
-// strike takes off the list what an input answers.
+// removeAnswered removes the command that an input is the reply to.
 func (p *replayer) removeAnswered(in Input) {
 	ops := map[string][]Op{
 		"Subscribed": {Subscribe}, "Unsubscribed": {Unsubscribe}, "Counted": {Count, CountAndDraw}, "Polled": {Poll},
@@ -183,6 +183,7 @@ func (p *replayer) removeAnswered(in Input) {
 	}
 }
 
+// replies feeds the replies that have only one possible content.
 func (p *replayer) replies() {
 	for len(p.unanswered) > 0 {
 		switch c := p.unanswered[0]; c.Op {
@@ -200,7 +201,7 @@ func (p *replayer) replies() {
 	}
 }
 
-// output is what has happened since it was last asked for.
+// output returns the effects since its last call, and the state.
 func (p *replayer) output() string {
 	var b strings.Builder
 	for _, line := range p.lines {
@@ -237,7 +238,7 @@ var phaseNames = [...]string{
 	confirming: "confirming", reconfirming: "reconfirming", leaving: "leaving", sleeping: "sleeping", holding: "holding",
 }
 
-// input reads the words of an input.
+// input parses an input.
 func (p *replayer) input(words []string) Input {
 	arg := func(i int) string {
 		if i < len(words) {
@@ -264,15 +265,15 @@ func (p *replayer) input(words []string) Input {
 		return Reclaimed{Call: arg(1), Cause: errors.New("context ended")}
 	case "release":
 		return Release{Hold: arg(1)}
-	case "shut":
+	case "close-hold":
 		return Release{Hold: arg(1), Loss: ErrClosed}
 	case "abandon":
 		return Abandon{Hold: arg(1), Cause: errors.New("context ended")}
-	case "inquire":
+	case "check-owned":
 		return CheckOwned{Hold: arg(1), Call: arg(2)}
 	case "close":
 		return Close{}
-	case "orphan":
+	case "unreferenced":
 		return Unreferenced{}
 	case "dialed":
 		return Dialed{Dial: p.m.link.dial, ID: arg(2), Fresh: arg(1) == "fresh"}
@@ -295,11 +296,11 @@ func (p *replayer) input(words []string) Input {
 		return Woken{Wake: protocol.Wake{Readers: true}}
 	case "count":
 		return Counted{N: number(1), Token: int64(option[int](p.t, words, "token"))}
-	case "look":
+	case "poll":
 		return Polled{N: number(1), Sleepers: number(2)}
 	case "probe":
 		return Probed{N: number(1), Token: int64(option[int](p.t, words, "token"))}
-	case "listening":
+	case "waiters":
 		var counts []int
 		for i := range words[1:] {
 			counts = append(counts, number(i+1))
@@ -318,7 +319,7 @@ func (p *replayer) input(words []string) Input {
 	case "error":
 		op, text := p.op(arg(1))
 		return Failed{Command: op, Text: text, Message: rest(2)}
-	case "ran": // <number> ok [token=7] | taken <holder> <ttl> | error <text>
+	case "ran": // <number> ok [token=7] | taken <holder> <ttl> | error <text> | fault <text>
 		in := Ran{Num: number(1)}
 		switch arg(2) {
 		case "ok":
@@ -333,7 +334,7 @@ func (p *replayer) input(words []string) Input {
 			in.Err = errors.New(rest(3))
 		}
 		return in
-	case "nudged":
+	case "key-released":
 		return KeyReleased{}
 	case "slept":
 		d, err := time.ParseDuration(arg(1))
@@ -348,14 +349,15 @@ func (p *replayer) input(words []string) Input {
 	return nil
 }
 
-// commandNames are what the transcripts call the commands.
+// commandNames are the names of commands in transcripts.
 var commandNames = [...]string{
 	Login: "HELLO-AUTH", Hello: "HELLO", Auth: "AUTH", Select: "SELECT", Subscribe: "SUBSCRIBE", Unsubscribe: "UNSUBSCRIBE",
-	Count: "COUNT", CountAndDraw: "DRAW", Poll: "LOOK", Probe: "PROBE", ProbeAndDraw: "DRAW-PROBE", SelfPing: "ECHO", Answer: "ANSWER",
-	Wake: "WAKE", WakeReaders: "SUMMON", CountWaiters: "LISTEN", List: "LIST", Kill: "KILL",
+	Count: "COUNT", CountAndDraw: "COUNT-AND-DRAW", Poll: "POLL", Probe: "PROBE", ProbeAndDraw: "PROBE-AND-DRAW", SelfPing: "SELF-PING", Answer: "ANSWER",
+	Wake: "WAKE", WakeReaders: "WAKE-READERS", CountWaiters: "COUNT-WAITERS", List: "LIST", Kill: "KILL",
 }
 
-// op reads the name of a command, with -TEXT behind it for a script's text.
+// op parses the name of a command. The suffix -TEXT stands for a script that was
+// sent with its text.
 func (p *replayer) op(name string) (op Op, text bool) {
 	name, text = strings.CutSuffix(name, "-TEXT")
 	i := slices.Index(commandNames[:], name)
@@ -363,7 +365,8 @@ func (p *replayer) op(name string) (op Op, text bool) {
 	return Op(i), text
 }
 
-// queue reads "b:x,c:s": waiters and what they want.
+// queue parses "b:x,c:s": waiters, and whether they want an exclusive or a shared
+// hold.
 func (p *replayer) queue(text string) (q protocol.Queue) {
 	for entry := range strings.SplitSeq(text, ",") {
 		if id, want, ok := strings.Cut(entry, ":"); ok {
@@ -381,7 +384,7 @@ func (p *replayer) want(letter string) protocol.Mode {
 	return protocol.Exclusive
 }
 
-// ping reads "<response> [from <id> [x|s [first <queue>]]]".
+// ping parses "<response> [from <id> [x|s [first <queue>]]]".
 func (p *replayer) ping(words []string) protocol.Ping {
 	ping := protocol.Ping{Response: words[0]}
 	if len(words) >= 3 && words[1] == "from" {
@@ -396,7 +399,7 @@ func (p *replayer) ping(words []string) protocol.Ping {
 	return ping
 }
 
-// connections reads "<num>:<id>", "<num>:legacy", "<num>:" each.
+// connections parses words of the forms "<num>:<id>", "<num>:legacy" and "<num>:".
 func (p *replayer) connections(words []string) (list []Connection) {
 	for _, w := range words {
 		num, id, ok := strings.Cut(w, ":")
@@ -411,7 +414,7 @@ func (p *replayer) connections(words []string) (list []Connection) {
 	return list
 }
 
-// record reads "<id> <mode>" and words for the rest, or "legacy".
+// record parses "<id> <mode>" and words for the other fields, or "legacy".
 func (p *replayer) record(words []string) (r protocol.Record, q protocol.Queue) {
 	if words[0] == "legacy" {
 		return protocol.Record{Mode: protocol.Exclusive, Legacy: true}, nil
@@ -441,12 +444,12 @@ func (p *replayer) record(words []string) (r protocol.Record, q protocol.Queue) 
 	return r, q
 }
 
-// describe writes an effect down.
+// describeEffect formats an effect, one line or several.
 func describeEffect(e Effect) []string {
 	switch e := e.(type) {
 	case Dial:
 		if e.Fresh {
-			return []string{fmt.Sprintf("dial %d, no idle socket", e.Dial)}
+			return []string{fmt.Sprintf("dial %d, not an idle socket", e.Dial)}
 		}
 		return []string{fmt.Sprintf("dial %d", e.Dial)}
 	case Run:
@@ -455,14 +458,14 @@ func describeEffect(e Effect) []string {
 		if e.On {
 			return []string{"listen for releases"}
 		}
-		return []string{"listen no more"}
+		return []string{"stop listening"}
 	case CancelDial:
 		return []string{"cancel dial"}
 	case Drop:
 		return []string{"close the socket"}
 	case Park:
 		if e.Last {
-			return []string{"park the socket, at last"}
+			return []string{"park the socket, last"}
 		}
 		return []string{"park the socket"}
 	case Stop:
@@ -490,7 +493,7 @@ func describeEffect(e Effect) []string {
 		}
 		return []string{fmt.Sprintf("RELEASED %v", e.Hold)}
 	case OwnedAnswer:
-		return []string{fmt.Sprintf("OWNS %v %v", e.Call, e.Owned)}
+		return []string{fmt.Sprintf("OWNED %v %v", e.Call, e.Owned)}
 	case Notify:
 		return []string{"event " + describeEvent(e.Event)}
 	}
@@ -551,7 +554,7 @@ func describeWant(m protocol.Mode) string {
 	return "x"
 }
 
-// describeQueue is a queue as one word, or nothing.
+// describeQueue formats a queue as one word, an empty one as none.
 func describeQueue(q protocol.Queue) []string {
 	if len(q) == 0 {
 		return nil
@@ -594,7 +597,7 @@ func describeRecord(r protocol.Record) string {
 }
 
 var reasonNames = [...]string{
-	Contended: "contended", Inconclusive: "inconclusive", Cancelled: "cancelled", LockClosed: "shut", AttemptError: "broken",
+	Contended: "contended", Inconclusive: "inconclusive", Cancelled: "cancelled", LockClosed: "lock closed", AttemptError: "attempt error",
 	Expired: "expired",
 }
 
@@ -614,13 +617,13 @@ func describeRefusal(r Refusal) string {
 		s.WriteString(fmt.Sprintf("; %d silent", r.Silent))
 	}
 	for _, c := range r.SilentConns {
-		s.WriteString("; mute " + describeConnection(c))
+		s.WriteString("; silent connection " + describeConnection(c))
 	}
 	if r.ReapErr != nil {
-		s.WriteString("; denied: " + r.ReapErr.Error())
+		s.WriteString("; reap error: " + r.ReapErr.Error())
 	}
 	if r.LastErr != nil {
-		s.WriteString("; trouble: " + r.LastErr.Error())
+		s.WriteString("; last error: " + r.LastErr.Error())
 	}
 	return s.String()
 }
@@ -649,7 +652,7 @@ func describeEvent(e Event) string {
 		}
 		return s.String()
 	case Granted:
-		return fmt.Sprintf("granted trips=%d waited=%v%s", e.RoundTrips, e.Waited, describeToken(e.Token))
+		return fmt.Sprintf("granted round-trips=%d waited=%v%s", e.RoundTrips, e.Waited, describeToken(e.Token))
 	case Reaped:
 		return "reaped " + describeConnection(e.Connection)
 	case ReapDenied:
