@@ -337,7 +337,7 @@ func (p *peer) checkAnswers() {
 	}
 }
 
-// finalCount counts once more behind the answers: if somebody has come or left,
+// finalCount counts once more after the answers: if somebody has come or left,
 // they prove nothing.
 func (p *peer) finalCount() {
 	p.stage, p.timer = peerFinalCounting, time.Time{}

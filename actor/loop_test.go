@@ -194,7 +194,7 @@ func TestLoopAcquiresAndReleases(t *testing.T) {
 		require.Equal(t, Held, <-q.state)
 		require.Equal(t, OwnedAnswer{Call: 3}, nextEffect[OwnedAnswer](env))
 
-		// A ping that arrives byte by byte, and junk behind it.
+		// A ping that arrives byte by byte, and junk after it.
 		ping := ">3 $7 message $1 C $24 {\"response_channel\":\"X\"} >3 $7 message $1 C $4 junk "
 		for i := range ping {
 			s.reply(ping[i : i+1])
