@@ -6,110 +6,115 @@ import (
 	"unsafe"
 )
 
-// clone copies a world, so that it can go on in several ways.
-func (w *model) clone() *model {
-	c := *w
+// clone copies a model, so that every possible next action can be applied to the
+// same state.
+func (m *model) clone() *model {
+	c := *m
 	c.log = nil
-	c.small = w.small.clone()
-	c.demoted = slices.Clone(w.demoted)
-	twins := map[*conn]*conn{}
-	c.conns = make([]*conn, len(w.conns))
-	for i, o := range w.conns {
+	c.bounds = m.bounds.clone()
+	c.demotedSerials = slices.Clone(m.demotedSerials)
+	clones := map[*conn]*conn{}
+	c.conns = make([]*conn, len(m.conns))
+	for i, o := range m.conns {
 		c.conns[i] = o.clone()
-		twins[o] = c.conns[i]
+		clones[o] = c.conns[i]
 	}
-	c.locks, c.ports = slices.Clone(w.locks), slices.Clone(w.ports)
-	for i := range w.locks {
-		if l := w.locks[i]; l != nil {
-			c.locks[i] = l.clone(&c, twins)
+	c.locks, c.peers = slices.Clone(m.locks), slices.Clone(m.peers)
+	for i := range m.locks {
+		if l := m.locks[i]; l != nil {
+			c.locks[i] = l.clone(&c, clones)
 		}
-		if p := w.ports[i]; p != nil {
-			c.ports[i] = p.clone(&c, twins)
+		if p := m.peers[i]; p != nil {
+			c.peers[i] = p.clone(&c, clones)
 		}
 	}
 	return &c
 }
 
-// clone copies a connection. Frames and commands never change.
+// clone copies a connection. Frames and commands are immutable, so they are
+// shared.
 func (c *conn) clone() *conn {
-	twin := *c
-	twin.subs, twin.in, twin.out = slices.Clone(c.subs), slices.Clone(c.in), slices.Clone(c.out)
-	return &twin
+	copied := *c
+	copied.subs, copied.requests, copied.deliveries = slices.Clone(c.subs), slices.Clone(c.requests), slices.Clone(c.deliveries)
+	return &copied
 }
 
-func (l *lock) clone(w *model, twins map[*conn]*conn) *lock {
-	twin := *l
-	twin.w = w
-	twin.conn = twins[l.conn]
-	twin.open, twin.held, twin.leaving = slices.Clone(l.open), slices.Clone(l.held), slices.Clone(l.leaving)
-	twin.back, twin.asking, twin.next = slices.Clone(l.back), slices.Clone(l.asking), nil
-	m := *l.m
-	m.out, m.link.out, m.cfg = nil, outbox{}, Config{}
-	separate(reflect.ValueOf(&m).Elem())
-	twin.m = &m
-	m.cfg = twin.configure(l.m.cfg)
-	return &twin
+func (l *lock) clone(m *model, clones map[*conn]*conn) *lock {
+	copied := *l
+	copied.model = m
+	copied.conn = clones[l.conn]
+	copied.pending, copied.holds, copied.releasing = slices.Clone(l.pending), slices.Clone(l.holds), slices.Clone(l.releasing)
+	copied.reclaimed, copied.ownedChecks, copied.inputs = slices.Clone(l.reclaimed), slices.Clone(l.ownedChecks), nil
+	machine := *l.machine
+	machine.out, machine.link.out, machine.cfg = nil, outbox{}, Config{}
+	deepCopy(reflect.ValueOf(&machine).Elem())
+	copied.machine = &machine
+	machine.cfg = copied.configure(l.machine.cfg)
+	return &copied
 }
 
-func (p *port) clone(w *model, twins map[*conn]*conn) *port {
-	twin := *p
-	twin.w = w
-	twin.sub, twin.cmd, twin.ans, twin.resp = twins[p.sub], twins[p.cmd], twins[p.ans], twins[p.resp]
-	twin.records, twin.got, twin.told = slices.Clone(p.records), slices.Clone(p.got), slices.Clone(p.told)
-	return &twin
+func (p *peer) clone(m *model, clones map[*conn]*conn) *peer {
+	copied := *p
+	copied.model = m
+	copied.subConn, copied.cmdConn, copied.answerConn, copied.responseConn = clones[p.subConn], clones[p.cmdConn], clones[p.answerConn], clones[p.responseConn]
+	copied.records, copied.receivers, copied.answered = slices.Clone(p.records), slices.Clone(p.receivers), slices.Clone(p.answered)
+	return &copied
 }
 
-// separate makes a shallow copy of a struct a deep one. What is in interfaces
-// never changes.
-func separate(v reflect.Value) {
+// deepCopy replaces, in a struct that was copied by value, everything that it
+// still shares with its original. Values in interfaces are immutable and stay
+// shared.
+func deepCopy(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for _, i := range sharedFields(v.Type()) {
-			separate(open(v.Field(i)))
+			deepCopy(accessible(v.Field(i)))
 		}
 	case reflect.Slice:
 		if v.IsNil() {
 			return
 		}
-		twin := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-		reflect.Copy(twin, v)
-		v.Set(twin)
-		if !shares(v.Type().Elem()) {
+		copied := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(copied, v)
+		v.Set(copied)
+		if !isShared(v.Type().Elem()) {
 			return
 		}
 		for i := range v.Len() {
-			separate(v.Index(i))
+			deepCopy(v.Index(i))
 		}
 	case reflect.Pointer:
 		if v.IsNil() {
 			return
 		}
-		twin := reflect.New(v.Type().Elem())
-		twin.Elem().Set(v.Elem())
-		v.Set(twin)
-		separate(twin.Elem())
+		copied := reflect.New(v.Type().Elem())
+		copied.Elem().Set(v.Elem())
+		v.Set(copied)
+		deepCopy(copied.Elem())
 	default:
 	}
 }
 
-// shared are the fields of each type that a shallow copy has in common with
-// its original.
-var shared = map[reflect.Type][]int{}
+// sharedFieldCache has the indices of the fields that a copy by value shares with
+// its original, for each struct type.
+var sharedFieldCache = map[reflect.Type][]int{}
 
 func sharedFields(t reflect.Type) []int {
-	list, ok := shared[t]
+	list, ok := sharedFieldCache[t]
 	if !ok && t != timeType {
 		for i := range t.NumField() {
-			if shares(t.Field(i).Type) {
+			if isShared(t.Field(i).Type) {
 				list = append(list, i)
 			}
 		}
-		shared[t] = list
+		sharedFieldCache[t] = list
 	}
 	return list
 }
 
-func shares(t reflect.Type) bool {
+// isShared reports whether a copy by value of this type shares memory with its
+// original.
+func isShared(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Pointer:
 		return t != reflect.PointerTo(timeType)
@@ -120,7 +125,7 @@ func shares(t reflect.Type) bool {
 	}
 }
 
-// open gives access to a field that is not exported.
-func open(v reflect.Value) reflect.Value {
+// accessible returns a field that can be read and set although it is not exported.
+func accessible(v reflect.Value) reflect.Value {
 	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
 }

@@ -7,127 +7,130 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// meddle is what callers and the world do.
-func (w *model) meddle() bool {
-	num := w.rand.IntN(len(w.locks))
-	if b := w.bodyOf(num); b.frozen {
-		if !w.chance(w.winter) {
+// randomAction picks a process and lets its callers act, or injects a fault.
+func (m *model) randomAction() bool {
+	num := m.rand.IntN(len(m.locks))
+	if m.process(num).frozen {
+		if !m.chance(m.thawOdds) {
 			return false
 		}
-		w.thaw(num)
+		m.thaw(num)
 		return true
 	}
-	if p := w.ports[num]; p != nil {
-		return w.meddlePort(p)
+	if p := m.peers[num]; p != nil {
+		return m.randomPeerAction(p)
 	}
-	l := w.locks[num]
+	l := m.locks[num]
 	if l.stopped {
-		l.renew()
+		l.restart()
 	}
-	if len(l.held) > 0 && w.chance(w.patience) {
-		l.receive()
+	if len(l.holds) > 0 && m.chance(m.releaseOdds) {
+		l.readGrant()
 		return l.release()
 	}
-	n := w.rand.IntN(16)
+	n := m.rand.IntN(16)
 	switch {
-	case w.full || w.mood == traffic:
-		return w.call(l, []int{0, 1, 2, 3, 4, 5, 7}[n%7])
-	case w.mood == ice && w.chance(2):
-		n = []int{10, 11, 13}[w.rand.IntN(3)]
-	case w.mood == pauses && w.chance(2):
-		return w.holdWrites()
+	case m.noCrashes || m.profile == callsOnly:
+		return m.randomCall(l, []int{0, 1, 2, 3, 4, 5, 7}[n%7])
+	case m.profile == freezesAndCuts && m.chance(2):
+		n = []int{10, 11, 13}[m.rand.IntN(3)]
+	case m.profile == writePauses && m.chance(2):
+		return m.pauseWrites()
 	}
 	if n < 10 {
-		return w.call(l, n)
+		return m.randomCall(l, n)
 	}
-	return w.disturb(l, n)
+	return m.injectFault(l, n)
 }
 
-// mood is what mostly happens in a world.
-type mood int
+// faultProfile is what a random run has most of. Uniform faults seldom combine: a
+// second freeze within one probe needs a run in which freezes are frequent.
+type faultProfile int
 
 const (
-	mixed   mood = iota
-	traffic      // calls only: everybody comes and goes
-	ice          // participants freeze, and links break
-	pauses       // the server holds writes
+	mixedFaults    faultProfile = iota
+	callsOnly                   // acquires, releases and cancels, without faults
+	freezesAndCuts              // processes freeze, and connections are cut
+	writePauses                 // the server pauses writes
 )
 
-// holdWrites begins a pause of writes, not close behind another one: two of
-// them could hold the answers to both pings of a search for the silent.
-func (w *model) holdWrites() bool {
-	if w.now.Before(w.held.Add(3 * time.Second)) {
+// pauseWrites begins a CLIENT PAUSE WRITE, but not soon after another one. Two
+// pauses could hold the answers to both pings of a reaper, and it would kill a
+// healthy participant.
+func (m *model) pauseWrites() bool {
+	if m.now.Before(m.writesPausedUntil.Add(3 * time.Second)) {
 		return false
 	}
-	w.held = w.now.Add(time.Duration(w.rand.IntN(3000)) * time.Millisecond)
-	w.note("writes wait until %v", w.held.Sub(dawn))
+	m.writesPausedUntil = m.now.Add(time.Duration(m.rand.IntN(3000)) * time.Millisecond)
+	m.logf("writes are paused until %v", m.writesPausedUntil.Sub(epoch))
 	return true
 }
 
-// call is what the callers of a lock do.
-func (w *model) call(l *lock, n int) bool {
+// randomCall is an action of a lock's callers. n selects it.
+func (m *model) randomCall(l *lock, n int) bool {
 	switch {
 	case n < 3:
-		if len(l.open) > 3 || l.m.cfg.Once && len(l.open)+len(l.held)+len(l.leaving) > 0 {
+		if len(l.pending) > 3 || l.machine.cfg.Once && len(l.pending)+len(l.holds)+len(l.releasing) > 0 {
 			return false
 		}
-		l.acquire(w.chance(3))
+		l.acquire(m.chance(3))
 		return true
 	case n < 6:
 		return l.release()
 	case n == 6:
-		return l.receive()
+		return l.readGrant()
 	case n == 7:
-		return w.giveUp(l)
-	case n == 8 && len(l.held) > 0:
-		w.calls++
-		l.asking = append(l.asking, w.calls)
-		l.feed(CheckOwned{Hold: l.held[0].call, Call: w.calls})
+		return m.randomCancel(l)
+	case n == 8 && len(l.holds) > 0:
+		m.callCount++
+		l.ownedChecks = append(l.ownedChecks, m.callCount)
+		l.feed(CheckOwned{Hold: l.holds[0].call, Call: m.callCount})
 		return true
-	case n == 9 && !w.full && w.chance(8):
-		l.feed([]Input{Close{}, Unreferenced{}}[w.rand.IntN(2)])
+	case n == 9 && !m.noCrashes && m.chance(8):
+		l.feed([]Input{Close{}, Unreferenced{}}[m.rand.IntN(2)])
 		return true
 	default:
 		return false
 	}
 }
 
-// giveUp ends the context of a call, before or behind its grant.
-func (w *model) giveUp(l *lock) bool {
+// randomCancel ends the context of a release, of a pending acquire, or of an
+// acquire that was granted already.
+func (m *model) randomCancel(l *lock) bool {
 	switch {
-	case len(l.leaving) > 0 && w.chance(2) && !w.full:
-		l.feed(Abandon{Hold: l.leaving[0], Cause: errGaveUp})
-	case len(l.open) > 0:
-		l.feed(Cancel{Call: l.open[w.rand.IntN(len(l.open))], Cause: errGaveUp})
-	case len(l.held) > 0:
-		l.feed(Cancel{Call: l.held[0].call, Cause: errGaveUp})
+	case len(l.releasing) > 0 && m.chance(2) && !m.noCrashes:
+		l.feed(Abandon{Hold: l.releasing[0], Cause: errContextEnded})
+	case len(l.pending) > 0:
+		l.feed(Cancel{Call: l.pending[m.rand.IntN(len(l.pending))], Cause: errContextEnded})
+	case len(l.holds) > 0:
+		l.feed(Cancel{Call: l.holds[0].call, Cause: errContextEnded})
 	default:
 		return false
 	}
 	return true
 }
 
-// disturb is what else happens to a lock.
-func (w *model) disturb(l *lock, n int) bool {
+// injectFault injects a fault at a lock or at the server. n selects it.
+func (m *model) injectFault(l *lock, n int) bool {
 	switch {
-	case n == 10 && l.conn != nil && w.chance(4):
-		w.note("kill %s", w.title(l.conn))
-		w.cut(l.conn)
-	case n == 11 && l.conn != nil && w.chance(4):
-		l.part()
-	case n == 12 && l.dial != 0 && w.chance(4):
+	case n == 10 && l.conn != nil && m.chance(4):
+		m.logf("kill %s", m.describeConn(l.conn))
+		m.disconnect(l.conn)
+	case n == 11 && l.conn != nil && m.chance(4):
+		l.halfOpen()
+	case n == 12 && l.dial != 0 && m.chance(4):
 		dial := l.dial
 		l.dial = 0
 		l.feed(DialFailed{Dial: dial, Err: errors.New("refused")})
 	case n == 12:
-		return w.shake()
-	case n == 13 && w.chance(2):
-		w.freeze(l.num)
-	case n == 14 && w.chance(4):
-		w.junk()
-	case n == 15 && l.conn != nil && l.conn.node != w.master:
+		return m.injectServerFault()
+	case n == 13 && m.chance(2):
+		m.freeze(l.num)
+	case n == 14 && m.chance(4):
+		m.injectJunk()
+	case n == 15 && l.conn != nil && l.conn.node != m.master:
 		l.feed(MasterMoved{Err: errors.New("moved")})
-	case n == 15 && l.conn != nil && w.chance(4):
+	case n == 15 && l.conn != nil && m.chance(4):
 		l.feed(Rotated{})
 	default:
 		return false
@@ -135,82 +138,87 @@ func (w *model) disturb(l *lock, n int) bool {
 	return true
 }
 
-func (w *model) meddlePort(p *port) bool {
-	switch n := w.rand.IntN(12); {
-	case n < 4 && p.stage == portIdle:
+// randomPeerAction lets a peer's caller act, or injects a fault at the peer.
+func (m *model) randomPeerAction(p *peer) bool {
+	switch n := m.rand.IntN(12); {
+	case n < 4 && p.stage == peerIdle:
 		p.acquire()
-	case n < 8 && (p.stage == portHolding || p.stage != portIdle && w.chance(8)):
+	case n < 8 && (p.stage == peerHolding || p.stage != peerIdle && m.chance(8)):
 		p.release()
-	case w.mood == traffic:
+	case m.profile == callsOnly:
 		return false
-	case n == 8 && p.sub != nil && w.chance(4):
-		w.note("kill %s", w.title(p.sub))
-		w.cut(p.sub)
-	case n > 8 && w.chance(2):
-		w.freeze(p.num)
+	case n == 8 && p.subConn != nil && m.chance(4):
+		m.logf("kill %s", m.describeConn(p.subConn))
+		m.disconnect(p.subConn)
+	case n > 8 && m.chance(2):
+		m.freeze(p.num)
 	default:
 		return false
 	}
 	return true
 }
 
-func (w *model) freeze(num int) {
-	w.note("freeze %d", num)
-	w.bodyOf(num).frozen = true
+// freeze stops a process, as SIGSTOP does. Its connections stay open, and what
+// arrives waits.
+func (m *model) freeze(num int) {
+	m.logf("freeze %d", num)
+	m.process(num).frozen = true
 }
 
-func (w *model) thaw(num int) {
-	w.note("thaw %d", num)
-	b := w.bodyOf(num)
-	b.frozen, b.thawed, b.iced = false, w.now, w.serial
+func (m *model) thaw(num int) {
+	m.logf("thaw %d", num)
+	p := m.process(num)
+	p.frozen, p.thawedAt, p.thawedSerial = false, m.now, m.serial
 }
 
-// shake is what happens at the server.
-func (w *model) shake() bool {
-	switch n := w.rand.IntN(8); {
+// injectServerFault injects a fault at the server.
+func (m *model) injectServerFault() bool {
+	switch n := m.rand.IntN(8); {
 	case n == 0:
-		w.note("the scripts are forgotten")
-		w.known = [increment]bool{}
-	case n == 1 && w.chance(4):
-		w.note("the data is gone")
-		w.fence = 0
+		m.logf("SCRIPT FLUSH")
+		m.loadedScripts = [incrementFence]bool{}
+	case n == 1 && m.chance(4):
+		m.logf("FLUSHALL")
+		m.fenceCounter = 0
 	case n == 2:
-		return w.holdWrites()
-	case n == 3 && w.alone() && w.chance(8):
-		// portalocker's four connections would part, which its users must
-		// avoid.
-		w.note("failover")
-		w.failover()
-	case n > 3 && len(w.conns) > 0:
-		c := w.conns[w.rand.IntN(len(w.conns))]
+		return m.pauseWrites()
+	case n == 3 && m.noPeers() && m.chance(8):
+		// Not with peers: portalocker has four connections, and after a
+		// failover some of them would lead to the old master and some to the
+		// new one. Its users must avoid that.
+		m.logf("failover")
+		m.failover()
+	case n > 3 && len(m.conns) > 0:
+		c := m.conns[m.rand.IntN(len(m.conns))]
 		if !c.parked || !c.up {
 			return false
 		}
-		w.note("kill %s", w.title(c))
-		w.cut(c)
+		m.logf("kill %s", m.describeConn(c))
+		m.disconnect(c)
 	default:
 		return false
 	}
 	return true
 }
 
-// junk is what strangers publish. They may know the protocol.
-func (w *model) junk() {
-	stranger := protocol.Waiter{ID: "stranger", Want: protocol.Exclusive}
-	for _, c := range w.conns {
+// injectJunk publishes what foreign clients might: valid messages with made-up
+// content, at the wrong moment.
+func (m *model) injectJunk() {
+	foreign := protocol.Waiter{ID: "foreign", Want: protocol.Exclusive}
+	for _, c := range m.conns {
 		for _, channel := range c.subs {
-			if !w.chance(4) {
+			if !m.chance(4) {
 				continue
 			}
 			switch {
-			case channel == theChannel:
-				w.push(c, Pinged{protocol.Ping{Response: "junk", ID: "stranger", Want: protocol.Exclusive, First: w.chance(2)}}, nobody)
-			case channel == theWaiters:
-				w.push(c, Woken{protocol.Wake{Readers: true}}, nobody)
+			case channel == lockChannel:
+				m.push(c, Pinged{protocol.Ping{Response: "junk", ID: "foreign", Want: protocol.Exclusive, First: m.chance(2)}}, nobody)
+			case channel == waitersChannel:
+				m.push(c, Woken{protocol.Wake{Readers: true}}, nobody)
 			case channel == wakeChannel(c.id):
-				w.push(c, Woken{protocol.Wake{Queue: protocol.Queue{stranger}}}, nobody)
+				m.push(c, Woken{protocol.Wake{Queue: protocol.Queue{foreign}}}, nobody)
 			default:
-				w.push(c, Answered{Response: channel, Record: protocol.Record{Mode: protocol.Exclusive, Legacy: true}}, nobody)
+				m.push(c, Answered{Response: channel, Record: protocol.Record{Mode: protocol.Exclusive, Legacy: true}}, nobody)
 			}
 		}
 	}

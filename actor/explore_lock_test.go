@@ -9,104 +9,111 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// lock is one of our machines, and what its callers and its host know.
+// lock is a process that runs one Machine: the socket and the callers that the
+// goroutine of a lock would have.
 type lock struct {
-	body
-	m       *Machine
-	conn    *conn
-	dial    int // that is asked for, 0 for none
-	fresh   bool
-	pool    int // locks of one client hand their sockets to each other
-	open    []int
-	held    []grant
-	leaving []int // releases that are not over
-	back    []int // grants that were taken back unread
-	asking  []int // inquiries
-	decided int   // serial of the last count or probe that was read
-	stopped bool
-	next    []Input
-	feeding bool
-	token   int64  // of the last grant
-	prefix  string // of the response channels that it makes
+	process
+	machine        *Machine
+	conn           *conn
+	dial           int // number of the Dial under way, 0 for none
+	freshDial      bool
+	pool           int     // locks of the same pool reuse each other's idle sockets
+	pending        []int   // acquires without an answer
+	holds          []grant // grants that have not ended
+	releasing      []int   // releases without an answer
+	reclaimed      []int   // grants that were reclaimed before their caller read them
+	ownedChecks    []int   // CheckOwned calls without an answer
+	decidingSerial int     // serial of the last count or probe reply that was read
+	stopped        bool
+	inputs         []Input // inputs that effects have caused, still to be fed
+	feeding        bool
+	token          int64  // fencing token of the last grant
+	responsePrefix string // of the names of its response channels
 }
 
-// grant is a hold of one call. Unread is one that its caller has yet to see.
+// grant is the hold of one call. It is unread until the caller has received it.
 type grant struct {
 	call   int
 	unread bool
 }
 
-func (w *model) addLock(cfg Config) *lock {
-	l := &lock{body: body{w: w, num: len(w.locks)}}
-	l.m = NewMachine(l.configure(cfg))
-	w.locks, w.ports = append(w.locks, l), append(w.ports, nil)
+func (m *model) addLock(cfg Config) *lock {
+	l := &lock{process: process{model: m, num: len(m.locks)}}
+	l.machine = NewMachine(l.configure(cfg))
+	m.locks, m.peers = append(m.locks, l), append(m.peers, nil)
 	return l
 }
 
-// configure fills in what all machines of a world have in common.
+// configure sets what the machines of a model have in common.
 func (l *lock) configure(cfg Config) Config {
-	cfg.Channel, cfg.Waiters, cfg.WakeChannel = theChannel, theWaiters, wakeChannel
-	l.prefix = fmt.Sprintf("R%d.", l.num)
-	cfg.Response = func() string { return l.w.name(l.prefix) }
-	cfg.Jitter = func() float64 { return l.w.jitter() }
+	cfg.Channel, cfg.Waiters, cfg.WakeChannel = lockChannel, waitersChannel, wakeChannel
+	l.responsePrefix = fmt.Sprintf("R%d.", l.num)
+	cfg.Response = func() string { return l.model.uniqueName(l.responsePrefix) }
+	cfg.Jitter = func() float64 { return l.model.jitter() }
 	return cfg
 }
 
-// alive says whether the server counts a hold of this lock.
-func (l *lock) alive() bool { return len(l.held) > 0 && l.conn != nil && l.conn.on(theChannel) }
+// holdsOnServer reports whether the lock holds and the server counts its
+// subscription.
+func (l *lock) holdsOnServer() bool {
+	return len(l.holds) > 0 && l.conn != nil && l.conn.subscribedTo(lockChannel)
+}
 
-// feed gives the machine an input and performs its effects, and then what
-// comes of them.
+// feed feeds an input to the machine and performs the effects. Inputs that come of
+// these are fed afterwards: Step must not be called while its effects are in use.
 func (l *lock) feed(in Input) {
-	l.next = append(l.next, in)
+	l.inputs = append(l.inputs, in)
 	if l.feeding {
 		return
 	}
 	l.feeding = true
-	for len(l.next) > 0 && !l.stopped {
-		in := l.next[0]
-		l.next = l.next[1:]
+	for len(l.inputs) > 0 && !l.stopped {
+		in := l.inputs[0]
+		l.inputs = l.inputs[1:]
 		l.step(in)
 	}
-	l.next, l.feeding = nil, false
-	if l.w.small != nil && l.dial != 0 {
-		l.connect()
+	l.inputs, l.feeding = nil, false
+	if l.model.bounds != nil && l.dial != 0 {
+		l.finishDial()
 	}
 }
 
+// step makes one step and checks what holds after every step.
 func (l *lock) step(in Input) {
-	l.w.note("%d <- %s", l.num, l.w.text(in))
-	effects := slices.Clone(l.m.Step(l.now(), in))
+	l.model.logf("%d <- %s", l.num, l.model.format(in))
+	effects := slices.Clone(l.machine.Step(l.now(), in))
 	if p, ok := in.(Pinged); ok {
-		l.judgePing(p.Ping, effects)
+		l.checkPingAnswered(p.Ping, effects)
 	}
 	for _, e := range effects {
-		l.w.note("%d -> %s", l.num, l.w.text(e))
+		l.model.logf("%d -> %s", l.num, l.model.format(e))
 		l.perform(e)
 	}
-	if l.m.phase == resting && l.conn != nil && l.conn.on(theChannel) {
-		l.w.fail("lock %d rests and is subscribed to the channel", l.num)
+	if l.machine.phase == resting && l.conn != nil && l.conn.subscribedTo(lockChannel) {
+		l.model.fail("lock %d is idle and subscribed to the channel", l.num)
 	}
-	if _, ok := in.(Disconnected); ok && len(l.held) > 0 {
-		l.w.fail("lock %d: its socket has ended, and a loss is not told", l.num)
+	if _, ok := in.(Disconnected); ok && len(l.holds) > 0 {
+		l.model.fail("lock %d: its socket has ended, and its hold has not", l.num)
 	}
 }
 
-// text writes down what a transcript needs, and nothing when nobody reads it.
-func (w *model) text(v any) string {
-	if !w.logging {
+// format formats a value for the log. Without a log it does nothing, because
+// formatting would take most of a run's time.
+func (m *model) format(v any) string {
+	if !m.logging {
 		return ""
 	}
-	return clean(v)
+	return formatValue(v)
 }
 
-// judgePing holds the machine to an answer in the same step.
-func (l *lock) judgePing(p protocol.Ping, effects []Effect) {
-	own := strings.HasPrefix(p.Response, l.prefix) && p.Response != l.m.hold.selfCheck.response
+// checkPingAnswered requires that a ping is answered in the step that takes it: a
+// participant that does not answer is reaped.
+func (l *lock) checkPingAnswered(p protocol.Ping, effects []Effect) {
+	own := strings.HasPrefix(p.Response, l.responsePrefix) && p.Response != l.machine.hold.selfCheck.response
 	for _, e := range effects {
 		switch e := e.(type) {
 		case Drop:
-			return // to leave at once is an answer, too
+			return // who closes its socket is not counted any more
 		case *Send:
 			if slices.ContainsFunc(e.Commands, func(c Command) bool { return c.Op == Answer && c.Channel == p.Response }) {
 				return
@@ -114,7 +121,7 @@ func (l *lock) judgePing(p protocol.Ping, effects []Effect) {
 		}
 	}
 	if !own {
-		l.w.fail("lock %d leaves the ping %s without an answer", l.num, p.Response)
+		l.model.fail("lock %d leaves the ping %s without an answer", l.num, p.Response)
 	}
 }
 
@@ -126,129 +133,133 @@ func (l *lock) perform(e Effect) {
 		l.dial = 0
 	case *Send:
 		if l.conn == nil {
-			l.w.fail("lock %d writes without a socket", l.num)
+			l.model.fail("lock %d writes without a socket", l.num)
 		}
-		l.w.write(l.conn, e.Commands...)
+		l.model.send(l.conn, e.Commands...)
 	case Drop:
 		if l.conn != nil {
-			l.w.hangUp(l.conn, l.w.chance(2))
+			l.model.closeConn(l.conn, l.model.chance(2))
 		}
 		l.conn = nil
 	case Park:
 		l.park()
 	case Stop:
-		l.stop()
+		l.onStop()
 	default:
-		l.tell(e)
+		l.performForCaller(e)
 	}
 }
 
-// tell performs an effect for callers.
-func (l *lock) tell(e Effect) {
+// performForCaller performs an effect that is for callers.
+func (l *lock) performForCaller(e Effect) {
 	switch e := e.(type) {
 	case Grant:
-		l.granted(e)
+		l.onGrant(e)
 	case Refuse:
-		l.answered(e.Call.(int))
+		l.callAnswered(e.Call.(int))
 	case Reclaim:
-		i := slices.IndexFunc(l.held, func(g grant) bool { return g.call == e.Call.(int) && g.unread })
+		i := slices.IndexFunc(l.holds, func(g grant) bool { return g.call == e.Call.(int) && g.unread })
 		if i >= 0 {
-			l.held[i].unread = false
-			l.open, l.back = append(l.open, e.Call.(int)), append(l.back, e.Call.(int))
-			l.next = append(l.next, Reclaimed(e))
+			l.holds[i].unread = false
+			l.pending, l.reclaimed = append(l.pending, e.Call.(int)), append(l.reclaimed, e.Call.(int))
+			l.inputs = append(l.inputs, Reclaimed(e))
 		}
 	case End:
-		l.ended(e)
+		l.onEnd(e)
 	case Released:
 		call := e.Hold.(int)
-		if !slices.Contains(l.leaving, call) && !slices.Contains(l.back, call) {
-			l.w.fail("lock %d: release of %d is told, and was not asked for", l.num, call)
+		if !slices.Contains(l.releasing, call) && !slices.Contains(l.reclaimed, call) {
+			l.model.fail("lock %d: the release of %d has an answer, and was not called", l.num, call)
 		}
-		l.leaving = without(l.leaving, call)
+		l.releasing = remove(l.releasing, call)
 	case OwnedAnswer:
-		if !slices.Contains(l.asking, e.Call.(int)) {
-			l.w.fail("lock %d answers inquiry %v twice", l.num, e.Call)
+		if !slices.Contains(l.ownedChecks, e.Call.(int)) {
+			l.model.fail("lock %d answers the owned check %v twice", l.num, e.Call)
 		}
-		l.asking = without(l.asking, e.Call.(int))
+		l.ownedChecks = remove(l.ownedChecks, e.Call.(int))
 	}
 }
 
-func without(list []int, n int) []int {
+// remove returns a copy of a list without n.
+func remove(list []int, n int) []int {
 	return slices.DeleteFunc(slices.Clone(list), func(o int) bool { return o == n })
 }
 
-func (l *lock) answered(call int) {
-	if !slices.Contains(l.open, call) {
-		l.w.fail("lock %d answers call %d, which is not open", l.num, call)
+func (l *lock) callAnswered(call int) {
+	if !slices.Contains(l.pending, call) {
+		l.model.fail("lock %d answers call %d, which is not pending", l.num, call)
 	}
-	l.open = without(l.open, call)
+	l.pending = remove(l.pending, call)
 }
 
-func (l *lock) granted(e Grant) {
-	w := l.w
-	l.answered(e.Call.(int))
-	l.held = append(l.held, grant{call: e.Call.(int), unread: w.rand != nil && !w.full && w.chance(6)})
-	w.grants++
+func (l *lock) onGrant(e Grant) {
+	m := l.model
+	l.callAnswered(e.Call.(int))
+	l.holds = append(l.holds, grant{call: e.Call.(int), unread: m.rand != nil && !m.noCrashes && m.chance(6)})
+	m.grantCount++
 	if l.conn == nil || e.ID != l.conn.id {
-		w.fail("lock %d grants %v to the id of another socket", l.num, e.Call)
+		m.fail("lock %d grants %v to the id of another socket", l.num, e.Call)
 	}
-	if l.conn.up && !l.conn.on(theChannel) {
-		w.fail("lock %d is granted and was never subscribed", l.num)
+	if l.conn.up && !l.conn.subscribedTo(lockChannel) {
+		m.fail("lock %d is granted and was never subscribed", l.num)
 	}
-	if len(l.held) > 1 && !l.m.cfg.Shared {
-		w.fail("lock %d grants two holds", l.num)
+	if len(l.holds) > 1 && !l.machine.cfg.Shared {
+		m.fail("lock %d grants two holds", l.num)
 	}
-	if node := l.conn.node; node < w.master && l.decided > w.demoted[node] {
-		w.fail("lock %d is granted by a replica", l.num)
+	if node := l.conn.node; node < m.master && l.decidingSerial > m.demotedSerials[node] {
+		m.fail("lock %d is granted by a replica", l.num)
 	}
-	l.judgeToken(e.Token)
+	l.checkToken(e.Token)
 }
 
-// judgeToken holds fencing tokens to the order of the grants. A grant whose
-// subscription has ended already is late, and about to be lost.
-func (l *lock) judgeToken(token int64) {
-	w := l.w
-	if fenced := l.m.cfg.Fenced && !l.m.cfg.Shared; fenced != (token != 0) {
-		w.fail("lock %d is granted with token %d, fenced: %v", l.num, token, fenced)
+// checkToken checks that fencing tokens rise from grant to grant. A grant may come
+// when the server has dropped its subscription already. Its hold is about to be
+// lost, so its token may be low. It must not be higher than that of a standing
+// hold.
+func (l *lock) checkToken(token int64) {
+	m := l.model
+	if fenced := l.machine.cfg.Fenced && !l.machine.cfg.Shared; fenced != (token != 0) {
+		m.fail("lock %d is granted with token %d, fenced: %v", l.num, token, fenced)
 	}
-	if token == 0 || l.conn.node != w.master {
+	if token == 0 || l.conn.node != m.master {
 		return
 	}
-	if !l.conn.on(theChannel) {
-		for _, o := range w.locks {
-			if o != nil && o.alive() && o.token != 0 && o.token < token {
-				w.fail("lock %d has lost its connection, and a higher token than lock %d", l.num, o.num)
+	if !l.conn.subscribedTo(lockChannel) {
+		for _, o := range m.locks {
+			if o != nil && o.holdsOnServer() && o.token != 0 && o.token < token {
+				m.fail("lock %d has lost its connection, and has a higher token than lock %d", l.num, o.num)
 			}
 		}
 		return
 	}
-	if token <= w.token {
-		w.fail("lock %d is granted with token %d behind %d", l.num, token, w.token)
+	if token <= m.highestToken {
+		m.fail("lock %d is granted with token %d after %d", l.num, token, m.highestToken)
 	}
-	w.token, l.token = token, token
+	m.highestToken, l.token = token, token
 }
 
-func (l *lock) ended(e End) {
+func (l *lock) onEnd(e End) {
 	call := e.Hold.(int)
-	i := slices.IndexFunc(l.held, func(g grant) bool { return g.call == call })
+	i := slices.IndexFunc(l.holds, func(g grant) bool { return g.call == call })
 	if i < 0 {
-		l.w.fail("lock %d ends a hold of %d that is none", l.num, call)
+		l.model.fail("lock %d ends a hold of call %d, which has none", l.num, call)
 	}
-	l.held = slices.Delete(slices.Clone(l.held), i, i+1)
-	if e.Loss != nil && e.Loss != errShut {
-		l.leaving = without(l.leaving, call)
+	l.holds = slices.Delete(slices.Clone(l.holds), i, i+1)
+	if e.Loss != nil && e.Loss != errLockClosed {
+		l.releasing = remove(l.releasing, call)
 	}
 }
 
-// startDial looks for an idle socket of the same client.
+// startDial takes an idle socket of the same pool. Without one the dial stays
+// under way until finishDial.
 func (l *lock) startDial(d Dial) {
-	w := l.w
-	l.dial, l.fresh = d.Dial, d.Fresh
-	idle := slices.DeleteFunc(slices.Clone(w.conns), func(c *conn) bool { return !c.parked || c.pool != l.pool })
+	m := l.model
+	l.dial, l.freshDial = d.Dial, d.Fresh
+	idle := slices.DeleteFunc(slices.Clone(m.conns), func(c *conn) bool { return !c.parked || c.pool != l.pool })
 	if d.Fresh {
 		for _, c := range idle {
 			c.parked = false
-			w.hangUp(c, false)
+			m.closeConn(c, false)
 		}
 		return
 	}
@@ -260,13 +271,13 @@ func (l *lock) startDial(d Dial) {
 	l.attach(c, false)
 }
 
-// connect is the end of a dial.
-func (l *lock) connect() {
-	id := l.w.newID(l.num)
+// finishDial ends a dial with a new connection.
+func (l *lock) finishDial() {
+	id := l.model.newID(l.num)
 	if mutant(idKeptAcrossDials) {
 		id = fmt.Sprintf("%08x", l.num) + idTail
 	}
-	l.attach(l.w.dialTo(l.num, id, ""), true)
+	l.attach(l.model.openConn(l.num, id, ""), true)
 }
 
 func (l *lock) attach(c *conn, fresh bool) {
@@ -275,76 +286,78 @@ func (l *lock) attach(c *conn, fresh bool) {
 	l.feed(Dialed{Dial: dial, ID: c.id, Fresh: fresh})
 }
 
-// part breaks the link on this side only: the server does not notice, and goes
-// on counting the connection until somebody ends it.
-func (l *lock) part() {
+// halfOpen breaks the connection on this side only. The server does not notice: it
+// counts the connection until somebody kills it.
+func (l *lock) halfOpen() {
 	c := l.conn
-	l.w.note("%s is half open", l.w.title(c))
-	c.owner, l.conn = nobody, nil // what was written has arrived, as a whole
+	l.model.logf("%s is half open", l.model.describeConn(c))
+	c.owner, l.conn = nobody, nil // the server still reads what was written before
 	l.feed(Disconnected{Err: errors.New("timeout")})
 }
 
+// park makes the socket idle. It must be clean: another lock may take it.
 func (l *lock) park() {
 	c := l.conn
 	if l.conn = nil; c == nil {
-		l.w.fail("lock %d parks no socket", l.num)
+		l.model.fail("lock %d parks a socket that it does not have", l.num)
 	}
-	if len(c.in) > 0 || len(c.subs) > 0 || slices.ContainsFunc(c.out, func(g got) bool { _, ended := g.frame.(Disconnected); return !ended }) {
-		l.w.fail("lock %d parks a socket that is not clean: %s", l.num, clean(*c))
+	if len(c.requests) > 0 || len(c.subs) > 0 || slices.ContainsFunc(c.deliveries, func(g delivery) bool { _, ended := g.frame.(Disconnected); return !ended }) {
+		l.model.fail("lock %d parks a socket that is not clean: %s", l.num, formatValue(*c))
 	}
 	c.owner, c.parked, c.pool = nobody, true, l.pool
 }
 
-// stop is the end of the machine. Another one takes its place.
-func (l *lock) stop() {
-	if len(l.open)+len(l.held)+len(l.leaving)+len(l.asking) > 0 {
-		l.w.fail("lock %d stops with open %v, held %v, leaving %v, asking %v", l.num, l.open, l.held, l.leaving, l.asking)
+// onStop ends the machine. Every call must have its answer by then.
+func (l *lock) onStop() {
+	if len(l.pending)+len(l.holds)+len(l.releasing)+len(l.ownedChecks) > 0 {
+		l.model.fail("lock %d stops with pending %v, holds %v, releasing %v, owned checks %v", l.num, l.pending, l.holds, l.releasing, l.ownedChecks)
 	}
 	if l.conn != nil {
-		l.w.fail("lock %d stops and keeps its socket", l.num)
+		l.model.fail("lock %d stops and keeps its socket", l.num)
 	}
 	l.stopped = true
 }
 
-// renew replaces a machine that has stopped.
-func (l *lock) renew() {
-	l.m = NewMachine(l.configure(l.m.cfg))
+// restart replaces a machine that has stopped.
+func (l *lock) restart() {
+	l.machine = NewMachine(l.configure(l.machine.cfg))
 	l.stopped, l.dial = false, 0
 }
 
-// take reads a frame.
-func (l *lock) take(c *conn, g got) {
+// read lets the lock read a frame of its connection.
+func (l *lock) read(c *conn, g delivery) {
 	switch g.frame.(type) {
 	case Disconnected:
-		if mutant(silentRevival) && len(l.held) > 0 {
-			l.revive(c)
+		if mutant(silentResubscribe) && len(l.holds) > 0 {
+			l.resubscribe(c)
 			return
 		}
 		c.owner, l.conn = nobody, nil
 	case Counted:
-		if l.m.phase == joining {
-			l.decided = g.serial
+		if l.machine.phase == joining {
+			l.decidingSerial = g.serial
 		}
 	case Probed:
-		l.decided = g.serial
+		l.decidingSerial = g.serial
 	}
-	if mutant(tokenElsewhere) {
-		g.frame = l.w.redrawn(g.frame)
+	if mutant(tokenOnOtherConn) {
+		g.frame = l.model.withLateToken(g.frame)
 	}
 	l.feed(g.frame)
 }
 
-// redrawn is a reply whose token was drawn later, on a connection of its own.
-func (w *model) redrawn(in Input) Input {
+// withLateToken replaces the token of a reply by one that was drawn later, as on
+// another connection.
+func (m *model) withLateToken(in Input) Input {
 	switch reply := in.(type) {
 	case Counted:
 		if reply.Token != 0 {
-			reply.Token = w.draw()
+			reply.Token = m.drawToken()
 		}
 		return reply
 	case Probed:
 		if reply.Token != 0 {
-			reply.Token = w.draw()
+			reply.Token = m.drawToken()
 		}
 		return reply
 	default:
@@ -352,18 +365,18 @@ func (w *model) redrawn(in Input) Input {
 	}
 }
 
-// revive subscribes anew what was killed, and tells the machine nothing.
-func (l *lock) revive(c *conn) {
+// resubscribe replaces a killed connection and does not tell the machine.
+func (l *lock) resubscribe(c *conn) {
 	c.owner = nobody
-	l.conn = l.w.dialTo(l.num, c.id, c.name)
-	l.conn.subs, l.conn.joined = []string{theChannel}, l.w.serial
+	l.conn = l.model.openConn(l.num, c.id, c.name)
+	l.conn.subs, l.conn.joinedSerial = []string{lockChannel}, l.model.serial
 }
 
-// tick tells the machine that its deadline has passed. One tick may leave
-// something that is due to the next, but not for ever.
+// tick feeds a Tick if the deadline has passed. A machine may need several ticks
+// for all that is due, but not infinitely many: the loop would spin.
 func (l *lock) tick() {
 	for range 4 {
-		at := l.m.Deadline()
+		at := l.machine.Deadline()
 		if at.IsZero() || at.After(l.now()) {
 			return
 		}
@@ -372,32 +385,34 @@ func (l *lock) tick() {
 			return
 		}
 	}
-	if at := l.m.Deadline(); !at.IsZero() && !at.After(l.now()) {
-		l.w.fail("lock %d: ticks leave the deadline in the past", l.num)
+	if at := l.machine.Deadline(); !at.IsZero() && !at.After(l.now()) {
+		l.model.fail("lock %d: the deadline stays in the past in spite of ticks", l.num)
 	}
 }
 
 // The callers' side.
 
 var (
-	errGaveUp = errors.New("ended")
-	errShut   = errors.New("shut") // ends a hold that is then released like any other
+	errContextEnded = errors.New("context ended")
+	errLockClosed   = errors.New("lock closed") // the loss of a Release: the lock of one call is closed
 )
 
+// acquire calls Acquire and returns the number of the call.
 func (l *lock) acquire(try bool) int {
-	l.w.calls++
-	l.open = append(l.open, l.w.calls)
-	l.feed(Acquire{Call: l.w.calls, Try: try})
-	return l.w.calls
+	l.model.callCount++
+	l.pending = append(l.pending, l.model.callCount)
+	l.feed(Acquire{Call: l.model.callCount, Try: try})
+	return l.model.callCount
 }
 
+// release releases the first hold whose caller has received it.
 func (l *lock) release() bool {
-	for _, g := range l.held {
-		if !g.unread && !slices.Contains(l.leaving, g.call) && !slices.Contains(l.open, g.call) {
-			l.leaving = append(l.leaving, g.call)
+	for _, g := range l.holds {
+		if !g.unread && !slices.Contains(l.releasing, g.call) && !slices.Contains(l.pending, g.call) {
+			l.releasing = append(l.releasing, g.call)
 			in := Release{Hold: g.call}
-			if l.w.rand != nil && !l.w.full && l.w.chance(6) {
-				in.Loss = errShut
+			if l.model.rand != nil && !l.model.noCrashes && l.model.chance(6) {
+				in.Loss = errLockClosed
 			}
 			l.feed(in)
 			return true
@@ -406,11 +421,11 @@ func (l *lock) release() bool {
 	return false
 }
 
-// receive lets a caller see its grant.
-func (l *lock) receive() bool {
-	for i, g := range l.held {
+// readGrant lets a caller receive its grant.
+func (l *lock) readGrant() bool {
+	for i, g := range l.holds {
 		if g.unread {
-			l.held[i].unread = false
+			l.holds[i].unread = false
 			return true
 		}
 	}

@@ -1,18 +1,19 @@
 package actor
 
-// The breakages of the model. The machine relies on what they take away.
+// The mutations of the model: each takes away something that the machine relies
+// on.
 const (
-	countAndPingApart = "count and ping apart"
+	countAndPingSplit = "count and ping in two steps"
 	idKeptAcrossDials = "a holder id kept across dials"
-	tokenElsewhere    = "the token drawn on another connection"
-	silentRevival     = "a resubscribing holder"
+	tokenOnOtherConn  = "the token drawn on another connection"
+	silentResubscribe = "a resubscribing holder"
 )
 
 var mutations = []mutation{
-	{name: countAndPingApart, by: "TestSmallWorlds/4.[12]"},
+	{name: countAndPingSplit, by: "TestSmallWorlds/4.[12]"},
 	{name: idKeptAcrossDials},
-	{name: tokenElsewhere, by: "TestSmallWorlds/fenced"},
-	{name: silentRevival},
+	{name: tokenOnOtherConn, by: "TestSmallWorlds/fenced"},
+	{name: silentResubscribe},
 	{
 		name: "grant without confirm", file: "actor/probe.go",
 		old: "\t\tm.becomeElected()\n\t\tm.sendProbe(confirming)\n", new: "\t\tm.becomeElected()\n\t\tm.grant()\n",
@@ -35,7 +36,7 @@ var mutations = []mutation{
 		old: "\tcase f != nil:\n\t\tm.fail(f)\n", new: "",
 	},
 	{
-		name: "a role from before the question", file: "actor/probe.go",
+		name: "a role from before the probe", file: "actor/probe.go",
 		old: "\tcase m.probe.staleHellos > 0:\n\t\tm.probe.staleHellos--\n", new: "",
 	},
 	{
@@ -64,7 +65,7 @@ var mutations = []mutation{
 		old: "\tif r.listed {\n", new: "\tif false {\n",
 	},
 	{
-		name: "reaping behind one ping", file: "actor/reaper.go",
+		name: "reaping after one ping", file: "actor/reaper.go",
 		old: "\tcase r.pings < 2:\n", new: "\tcase r.pings < 1:\n",
 	},
 	{
@@ -72,7 +73,7 @@ var mutations = []mutation{
 		old: "func(c Connection) bool { return c.ID == m.link.id })", new: "func(c Connection) bool { return false })",
 	},
 	{
-		name: "an untold loss", file: "actor/link.go",
+		name: "a loss that is not reported", file: "actor/link.go",
 		old: "\t\tm.lose(err)\n", new: "",
 	},
 	{
@@ -80,15 +81,15 @@ var mutations = []mutation{
 		old: "case p.ID == m.link.id ||", new: "case m.phase == leaving || p.ID == m.link.id ||",
 	},
 	{
-		name: "a swallowed wake", file: "actor/queue.go",
+		name: "a wake that is not passed on", file: "actor/queue.go",
 		old: "\t\tm.passQueue(slices.Clone(w.Queue))\n", new: "",
 	},
 	{
-		name: "a releaser that races its queue", by: "TestTurns", file: "actor/machine.go",
+		name: "a releaser without a place in the queue", by: "TestTurns", file: "actor/machine.go",
 		old: "\tif m.link.queued && !m.calls[0].Try {\n", new: "\tif false {\n",
 	},
 	{
-		name: "a queue left behind", file: "actor/depart.go",
+		name: "a queue that is not handed over", file: "actor/depart.go",
 		old: "\tcase d.mustPassQueue, d.final() && m.current.carriesWake:\n\t\tm.passQueue(m.queue)\n",
 		new: "\tcase d.mustPassQueue, d.final() && m.current.carriesWake:\n",
 	},

@@ -16,19 +16,20 @@ import (
 // mutantVariable names the mutation in the environment of a mutant's tests.
 const mutantVariable = "TETHER_MUTANT"
 
-// mutation is one deliberate breakage: of the sources, or, where no small
-// change of them does it, of the model that the machines live in.
+// mutation is one deliberate defect: a change of the sources, or, where no small
+// change would do, of the model.
 type mutation struct {
 	name string
-	file string // below the module's root; empty for a breakage of the model
-	old  string // must be there exactly once
+	file string // below the module's root; empty for a mutation of the model
+	old  string // must occur exactly once
 	new  string
-	by   string    // the test that notices it, if not the random ones
+	by   string    // the tests that must fail, as -run has them; the random ones if empty
 	also *mutation // a second change, where either rule alone is enough
 }
 
-// TestMutations breaks the rules one by one and requires that the exploration
-// notices each breakage. A rule that it does not need is a rule too many.
+// TestMutations is a mutation test: it breaks the rules of a lock one by one and
+// requires that a test fails each time. A rule whose absence no test notices is
+// either untested or not needed.
 func TestMutations(t *testing.T) {
 	if os.Getenv(mutantVariable) != "" {
 		t.Skip("this is the test of a mutant")
@@ -47,9 +48,9 @@ func TestMutations(t *testing.T) {
 			}
 			began := time.Now()
 			out, err := runMutant(t, binary, m)
-			require.Error(t, err, "nothing notices it:\n%s", out)
-			require.Contains(t, out, "--- FAIL: Test", "it ended, but no test failed")
-			t.Logf("%v: %s", time.Since(began).Round(time.Millisecond), verdictOf(out))
+			require.Error(t, err, "no test notices it:\n%s", out)
+			require.Contains(t, out, "--- FAIL: Test", "the run failed, but no test did")
+			t.Logf("%v: %s", time.Since(began).Round(time.Millisecond), failureOf(out))
 		})
 	}
 }
@@ -68,8 +69,8 @@ func buildTests(t *testing.T, root, dir string, m mutation) string {
 	return binary
 }
 
-// overlay writes the changed files, and the file that tells the compiler to
-// take it.
+// overlay writes the changed files, and the file for go build's -overlay that puts
+// them in place of the originals.
 func overlay(t *testing.T, root, dir string, m mutation) string {
 	t.Helper()
 	replace := map[string]string{}
@@ -101,18 +102,19 @@ func runMutant(t *testing.T, binary string, m mutation) (string, error) {
 	return string(out), err
 }
 
-// verdictOf finds what a mutant's tests say: the defect is their last line.
-func verdictOf(out string) string {
-	said := "no message"
+// failureOf returns the last failure message in the output of a mutant's tests.
+func failureOf(out string) string {
+	failure := "no message"
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, "_test.go:") || strings.Contains(line, "--- FAIL: TestSmallWorlds/") {
-			said = strings.TrimSpace(line)
+			failure = strings.TrimSpace(line)
 		}
 	}
-	return said
+	return failure
 }
 
-// mutant says whether the model is to be broken in this way.
+// mutant reports whether the model has this mutation in the present run.
 func mutant(name string) bool { return os.Getenv(mutantVariable) == name }
 
+// mutantRun reports whether this is the run of a mutant's tests.
 func mutantRun() bool { return os.Getenv(mutantVariable) != "" }

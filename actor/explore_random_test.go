@@ -12,61 +12,62 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRandomSchedules lets locks and portalocker peers of one name meet on a
-// model of Redis in random order: streams that are slow, connections that are
-// killed, participants that freeze, calls that are cancelled, nodes that are
-// demoted, writes that are paused, scripts that are forgotten. A failing seed is
-// printed with what happened; TETHER_SEED plays it again, TETHER_STEPS sets the
-// budget.
+// TestRandomSchedules simulates locks and portalocker peers of one name on a model
+// of Redis. A seeded random generator chooses every step: which connection is read
+// next, when time passes, which fault comes. Connections are slow or killed,
+// processes freeze, calls are cancelled, nodes are demoted, writes are paused,
+// scripts are flushed. A failure prints its seed and its log. TETHER_SEED runs one
+// seed again, TETHER_STEPS sets the number of steps.
 func TestRandomSchedules(t *testing.T) {
-	explore(t, envNumber(t, "TETHER_STEPS", randomSteps), randomWorld)
+	runRandom(t, envNumber(t, "TETHER_STEPS", randomSteps), randomModel)
 }
 
-// TestWakesAlone has locks only, and a poll that never comes: without crashes
-// the wakes bring everybody in.
+// TestWakesAlone has no faults, no peers and no poll, so that wakes alone must end
+// every wait. With a poll a lost wake would only cost time, and no test would fail.
 func TestWakesAlone(t *testing.T) {
-	explore(t, envNumber(t, "TETHER_STEPS", randomSteps)/4, wakeWorld)
+	runRandom(t, envNumber(t, "TETHER_STEPS", randomSteps)/4, wakesOnlyModel)
 }
 
-// stepsOfWorld is how long a world is disturbed before it comes to its end.
-const stepsOfWorld = 3_000
+// faultSteps is the number of steps of a run with faults. The drain follows.
+const faultSteps = 3_000
 
-// explore plays worlds until the budget is used up.
-func explore(t *testing.T, steps int, build func(seed uint64) *model) {
+// runRandom runs one seed after another until it has made enough steps.
+func runRandom(t *testing.T, steps int, build func(seed uint64) *model) {
 	t.Helper()
 	if seed := envNumber(t, "TETHER_SEED", 0); seed != 0 {
-		requireNoDefect(t, uint64(seed), build)
+		requireNoViolation(t, uint64(seed), build)
 		return
 	}
-	played, grants, longest := 0, 0, 0
-	for seed := uint64(1); played < steps; seed++ {
-		w := build(seed)
-		if w.play() != nil {
-			requireNoDefect(t, seed, build)
+	done, grants, longest := 0, 0, 0
+	for seed := uint64(1); done < steps; seed++ {
+		m := build(seed)
+		if m.run() != nil {
+			requireNoViolation(t, seed, build)
 		}
-		played += w.steps
-		grants += w.grants
-		longest = max(longest, w.steps-stepsOfWorld)
+		done += m.steps
+		grants += m.grantCount
+		longest = max(longest, m.steps-faultSteps)
 	}
-	t.Logf("%d steps, %d grants, the longest end took %d steps", played, grants, longest)
-	require.Greater(t, grants, played/1000, "a world in which nobody holds shows nothing")
+	t.Logf("%d steps, %d grants, the longest drain took %d steps", done, grants, longest)
+	require.Greater(t, grants, done/1000, "without grants a run proves nothing")
 }
 
-// requireNoDefect plays a world with a transcript.
-func requireNoDefect(t *testing.T, seed uint64, build func(seed uint64) *model) {
+// requireNoViolation runs a seed with a log.
+func requireNoViolation(t *testing.T, seed uint64, build func(seed uint64) *model) {
 	t.Helper()
-	w := build(seed)
-	w.logging = true
-	d := w.play()
-	if d == nil {
+	m := build(seed)
+	m.logging = true
+	found := m.run()
+	if found == nil {
 		return
 	}
-	for _, line := range w.log[max(0, len(w.log)-envNumber(t, "TETHER_LINES", 150)):] {
+	for _, line := range m.log[max(0, len(m.log)-envNumber(t, "TETHER_LINES", 150)):] {
 		t.Log(line)
 	}
-	t.Fatalf("%s (TETHER_SEED=%d, step %d)", d.text, seed, w.steps)
+	t.Fatalf("%s (TETHER_SEED=%d, step %d)", found.text, seed, m.steps)
 }
 
+// envNumber reads a number from the environment.
 func envNumber(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -78,118 +79,121 @@ func envNumber(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// play disturbs a world for a while, and lets it come to its end.
-func (w *model) play() (found *defect) {
+// run makes the steps with faults, and drains. It returns the violation that ended
+// the run, or nil.
+func (m *model) run() (found *violation) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case defect:
+		case violation:
 			found = &r
 		default:
-			found = &defect{fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
+			found = &violation{fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
 		}
 	}()
-	for w.steps < stepsOfWorld {
-		w.move()
+	for m.steps < faultSteps {
+		m.randomStep()
 	}
-	w.finish()
+	m.drain()
 	return nil
 }
 
 func newModel(seed uint64) *model {
-	return &model{rand: rand.New(rand.NewPCG(seed, 0)), now: dawn, redis: redis{apart: mutant(countAndPingApart)}}
+	return &model{rand: rand.New(rand.NewPCG(seed, 0)), now: epoch, redis: redis{splitProbe: mutant(countAndPingSplit)}}
 }
 
-func randomWorld(seed uint64) *model {
-	w := newModel(seed)
-	w.lag = []time.Duration{0, 5 * time.Millisecond, 60 * time.Millisecond, 140 * time.Millisecond}[w.rand.IntN(4)]
-	w.mood = mood(w.rand.IntN(4))
-	w.denies = w.chance(10)
-	w.winter = []int{4, 30}[w.rand.IntN(2)]
-	w.patience = []int{2, 8, 100}[w.rand.IntN(3)]
-	w.addNeighbour()
-	readers := w.rand.IntN(3) // of four
-	for range 2 + w.rand.IntN(4) {
-		l := w.addLock(Config{
-			Shared: w.rand.IntN(4) < readers, Fenced: w.chance(3), Once: w.chance(5),
+func randomModel(seed uint64) *model {
+	m := newModel(seed)
+	m.maxDelay = []time.Duration{0, 5 * time.Millisecond, 60 * time.Millisecond, 140 * time.Millisecond}[m.rand.IntN(4)]
+	m.profile = faultProfile(m.rand.IntN(4))
+	m.deniesCommands = m.chance(10)
+	m.thawOdds = []int{4, 30}[m.rand.IntN(2)]
+	m.releaseOdds = []int{2, 8, 100}[m.rand.IntN(3)]
+	m.addForeignHolder()
+	readers := m.rand.IntN(3) // out of four locks
+	for range 2 + m.rand.IntN(4) {
+		l := m.addLock(Config{
+			Shared: m.rand.IntN(4) < readers, Fenced: m.chance(3), Once: m.chance(5),
 			Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
 		})
-		if w.lag == 0 && w.chance(2) {
-			l.m.cfg.Unavailable = 50 * time.Millisecond
+		if m.maxDelay == 0 && m.chance(2) {
+			l.machine.cfg.Unavailable = 50 * time.Millisecond
 		}
-		l.m.cfg.Fenced = l.m.cfg.Fenced && !l.m.cfg.Shared
-		if w.chance(3) {
-			l.m.crowdSize = 1 + w.rand.IntN(3)
+		l.machine.cfg.Fenced = l.machine.cfg.Fenced && !l.machine.cfg.Shared
+		if m.chance(3) {
+			l.machine.crowdSize = 1 + m.rand.IntN(3)
 		}
-		l.pool = w.rand.IntN(3)
-		if w.chance(4) {
-			l.m.cfg.SelfCheck = 3 * time.Second
+		l.pool = m.rand.IntN(3)
+		if m.chance(4) {
+			l.machine.cfg.SelfCheck = 3 * time.Second
 		}
-		if w.chance(4) {
-			l.m.cfg.MaxWait = 2 * time.Second
-		}
-	}
-	if w.chance(8) {
-		// One that answers must be told from one that does not.
-		w.mood, w.winter = ice, 30
-		w.addPort(v32, false, false, w.newID(nobody))
-		w.addPort(v32, false, false, w.newID(nobody))
-	} else if w.chance(2) {
-		for range 1 + w.rand.IntN(2) {
-			w.addPort(generation(w.rand.IntN(3)), w.chance(4), w.chance(3), w.newID(nobody))
+		if m.chance(4) {
+			l.machine.cfg.MaxWait = 2 * time.Second
 		}
 	}
-	return w
+	if m.chance(8) {
+		// Two peers of 3.2 have the same connection name, and one may be frozen
+		// while the other answers.
+		m.profile, m.thawOdds = freezesAndCuts, 30
+		m.addPeer(v32, false, false, m.newID(nobody))
+		m.addPeer(v32, false, false, m.newID(nobody))
+	} else if m.chance(2) {
+		for range 1 + m.rand.IntN(2) {
+			m.addPeer(peerVersion(m.rand.IntN(3)), m.chance(4), m.chance(3), m.newID(nobody))
+		}
+	}
+	return m
 }
 
-func wakeWorld(seed uint64) *model {
-	w := newModel(seed)
-	w.full, w.patience = true, []int{2, 8, 100}[w.rand.IntN(3)]
-	w.lag = 5 * time.Millisecond
-	readers := w.rand.IntN(3)
-	for range 2 + w.rand.IntN(4) {
-		w.addLock(Config{
-			Shared: w.rand.IntN(4) < readers,
-			Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: never,
-		}).pool = w.rand.IntN(3)
+// wakesOnlyModel is the model of TestWakesAlone.
+func wakesOnlyModel(seed uint64) *model {
+	m := newModel(seed)
+	m.noCrashes, m.releaseOdds = true, []int{2, 8, 100}[m.rand.IntN(3)]
+	m.maxDelay = 5 * time.Millisecond
+	readers := m.rand.IntN(3)
+	for range 2 + m.rand.IntN(4) {
+		m.addLock(Config{
+			Shared: m.rand.IntN(4) < readers,
+			Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: noPoll,
+		}).pool = m.rand.IntN(3)
 	}
-	return w
+	return m
 }
 
-// never is a poll that does not come.
-const never = 10_000 * time.Hour
+// noPoll is a poll interval that never ends.
+const noPoll = 10_000 * time.Hour
 
-// move makes one step, and says whether anything was to be done.
-func (w *model) move() bool {
-	n := w.rand.IntN(100)
+// randomStep makes a random step. It reports whether that was possible.
+func (m *model) randomStep() bool {
+	n := m.rand.IntN(100)
 	switch {
-	case n < 42 && w.pick(w.ready, w.serve):
-	case n < 84 && w.pick(w.deliverable, w.deliver):
-	case n < 94 && w.passAny():
-	case !w.calm && w.meddle():
+	case n < 42 && m.pickConn(m.canServe, m.serve):
+	case n < 84 && m.pickConn(m.canDeliver, m.deliver):
+	case n < 94 && m.randomTimeStep():
+	case !m.noFaults && m.randomAction():
 	default:
 		return false
 	}
-	w.steps++
-	w.judge()
-	if w.steps%64 == 0 {
-		w.sweep()
+	m.steps++
+	m.checkInvariants()
+	if m.steps%64 == 0 {
+		m.forgetClosed()
 	}
 	return true
 }
 
-// pick takes one of the connections that allow it, the first of them rather
-// often, so that others fall behind.
-func (w *model) pick(allowed func(*conn) bool, do func(*conn)) bool {
-	if len(w.conns) == 0 {
+// pickConn applies a function to a random connection that allows it. It prefers
+// the connections that were opened first, so that the others fall behind.
+func (m *model) pickConn(allowed func(*conn) bool, do func(*conn)) bool {
+	if len(m.conns) == 0 {
 		return false
 	}
 	from := 0
-	if !w.chance(3) {
-		from = w.rand.IntN(len(w.conns))
+	if !m.chance(3) {
+		from = m.rand.IntN(len(m.conns))
 	}
-	for i := range w.conns {
-		if c := w.conns[(from+i)%len(w.conns)]; allowed(c) {
+	for i := range m.conns {
+		if c := m.conns[(from+i)%len(m.conns)]; allowed(c) {
 			do(c)
 			return true
 		}
@@ -197,30 +201,31 @@ func (w *model) pick(allowed func(*conn) bool, do func(*conn)) bool {
 	return false
 }
 
-// passAny lets time pass to somebody's deadline, or ends a dial.
-func (w *model) passAny() bool {
-	num := w.rand.IntN(len(w.locks))
-	b := w.bodyOf(num)
-	if b.frozen {
+// randomTimeStep advances the clock to the deadline of a random process, or ends
+// its dial.
+func (m *model) randomTimeStep() bool {
+	num := m.rand.IntN(len(m.locks))
+	if m.process(num).frozen {
 		return false
 	}
-	if l := w.locks[num]; l != nil && l.dial != 0 && w.chance(2) {
-		l.connect()
+	if l := m.locks[num]; l != nil && l.dial != 0 && m.chance(2) {
+		l.finishDial()
 		return true
 	}
-	at := w.deadline(num)
-	if at.IsZero() || w.full && at.Sub(w.now) > never/4 {
+	at := m.deadline(num)
+	if at.IsZero() || m.noCrashes && at.Sub(m.now) > noPoll/4 {
 		return false
 	}
-	// Far deadlines are rare among messages that are under way.
-	if far := at.Sub(w.now); w.lag == 0 && w.busy() && (w.calm || far > 200*time.Millisecond && !w.chance(20)) {
+	// Without a bound on delays, a far deadline is seldom reached while messages are
+	// in flight: or else most attempts would time out.
+	if far := at.Sub(m.now); m.maxDelay == 0 && m.messagesInFlight() && (m.noFaults || far > 200*time.Millisecond && !m.chance(20)) {
 		return false
 	}
-	before := w.now
-	w.pass(at)
-	if at.After(w.now) {
-		return w.now.After(before)
+	before := m.now
+	m.advanceTo(at)
+	if at.After(m.now) {
+		return m.now.After(before)
 	}
-	w.tick(num)
+	m.tick(num)
 	return true
 }

@@ -11,280 +11,287 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// The channels of a world, and who subscribes to what else.
+// The channels of a model. Response channels are called R and P, a wake channel W.
 const (
-	theChannel = "C"
-	theWaiters = "WAIT"
+	lockChannel    = "C"
+	waitersChannel = "WAIT"
 )
 
 func wakeChannel(id string) string { return "W" + id }
 
-// increment is portalocker's INCR of the fencing counter.
-const increment Op = 200
+// incrementFence is portalocker's INCR of the fencing counter.
+const incrementFence Op = 200
 
-// posted is a command that the server has yet to read.
-type posted struct {
-	command Command
-	at      time.Time
-	counted int // of a probe in two steps: what its first step has counted
+// request is a command that the server has not read yet.
+type request struct {
+	command    Command
+	at         time.Time
+	firstCount int // with splitProbe: the count of the first step, -1 before it
 }
 
-// got is a frame that a participant has yet to read.
-type got struct {
+// delivery is a frame that a process has not read yet.
+type delivery struct {
 	frame  Input
 	at     time.Time
-	serial int // of the server's command that caused it
-	from   int // participant that caused it
+	serial int // of the command that caused it
+	from   int // process that caused it, or nobody
 }
 
-// conn is one connection: what the server has yet to read, and what its
-// participant has yet to read, both in order.
+// conn is one connection, with a queue in either direction.
 type conn struct {
-	num      int64
-	id       string // holder id
-	name     string
-	node     int
-	owner    int // participant, nobody for an idle one
-	up       bool
-	ending   bool // closed by the participant, but there is more to read
-	subs     []string
-	joined   int // serial of the subscription to the lock's channel
-	in       []posted
-	out      []got
-	parked   bool // idle, in the hands of a client
-	pool     int
-	stranger bool // subscribed to something else
+	num          int64
+	id           string // holder id
+	name         string
+	node         int
+	owner        int // process number, or nobody
+	up           bool
+	closing      bool // closed by its process; the server still reads its requests
+	subs         []string
+	joinedSerial int // serial of the subscription to the lock's channel
+	requests     []request
+	deliveries   []delivery
+	parked       bool // in the connection pool
+	pool         int
+	foreign      bool // of a client that does not use the lock
 }
 
+// nobody is the owner of a connection without a process.
 const nobody = -1
 
-func (c *conn) on(channel string) bool { return c.up && slices.Contains(c.subs, channel) }
+func (c *conn) subscribedTo(channel string) bool { return c.up && slices.Contains(c.subs, channel) }
 
-// redis is a Redis with one master. After a failover the old one lives on as
-// a replica, with the connections that it has.
+// redis is a Redis with one master. After a failover the old master becomes a
+// replica and keeps its connections.
 type redis struct {
-	conns   []*conn
-	nums    int64
-	serial  int // commands run so far
-	known   [increment]bool
-	fence   int64
-	master  int
-	demoted []int     // serial at which a node ceased to be the master
-	held    time.Time // until then writes wait
-	denies  bool      // it may refuse a command
-	apart   bool      // a probe counts and pings in two steps
+	conns             []*conn
+	lastNum           int64 // of a connection
+	serial            int   // of the last command that the server has run
+	loadedScripts     [incrementFence]bool
+	fenceCounter      int64
+	master            int       // node number
+	demotedSerials    []int     // for each old master, the serial at its demotion
+	writesPausedUntil time.Time // CLIENT PAUSE WRITE
+	deniesCommands    bool      // commands may fail with NOPERM
+	splitProbe        bool      // a mutation: a probe counts and pings in two steps
 }
 
-func (w *model) dialTo(owner int, id, name string) *conn {
-	w.nums++
-	c := &conn{num: w.nums, id: id, name: name, node: w.master, owner: owner, up: true}
-	w.conns = append(w.conns, c)
+func (m *model) openConn(owner int, id, name string) *conn {
+	m.lastNum++
+	c := &conn{num: m.lastNum, id: id, name: name, node: m.master, owner: owner, up: true}
+	m.conns = append(m.conns, c)
 	return c
 }
 
-// write puts commands on a connection. Those of one write are not one step.
-func (w *model) write(c *conn, commands ...Command) {
-	if !c.up || c.ending {
+// send writes commands to a connection. The server may run other connections'
+// commands between them.
+func (m *model) send(c *conn, commands ...Command) {
+	if !c.up || c.closing {
 		return
 	}
 	for _, command := range commands {
-		// It is on its way now, whatever becomes of the sender's queue.
+		// A copy: the sender may change its queue after this.
 		command.Queue = slices.Clone(command.Queue)
 		if p := command.Ping; p != nil {
 			command.Ping = &protocol.Ping{Response: p.Response, ID: p.ID, Want: p.Want, First: p.First, Queue: slices.Clone(p.Queue)}
 		}
-		c.in = append(c.in, posted{command: command, at: w.now, counted: -1})
+		c.requests = append(c.requests, request{command: command, at: m.now, firstCount: -1})
 	}
 }
 
-// cut ends a connection at the server. What was sent before is still read.
-func (w *model) cut(c *conn) {
+// disconnect ends a connection at the server. The process still reads the frames
+// that were sent before.
+func (m *model) disconnect(c *conn) {
 	if c.up {
-		c.up, c.subs, c.in = false, nil, nil
-		w.push(c, Disconnected{Err: errKilled}, nobody)
+		c.up, c.subs, c.requests = false, nil, nil
+		m.push(c, Disconnected{Err: errKilled}, nobody)
 	}
 }
 
 var errKilled = errors.New("killed")
 
-// hangUp closes a connection from the participant's side.
-func (w *model) hangUp(c *conn, readFirst bool) {
+// closeConn closes a connection from the side of its process. With readFirst the
+// server still reads the requests that were sent before.
+func (m *model) closeConn(c *conn, readFirst bool) {
 	c.owner = nobody
-	if readFirst && len(c.in) > 0 {
-		c.ending = true
+	if readFirst && len(c.requests) > 0 {
+		c.closing = true
 		return
 	}
-	c.up, c.subs, c.in = false, nil, nil
+	c.up, c.subs, c.requests = false, nil, nil
 }
 
-// addNeighbour connects a holder of another lock whose name begins like this
-// one's.
-func (w *model) addNeighbour() {
+// addForeignHolder connects the holder of another lock, whose connection name
+// begins like those of this lock. Reaping by prefix would kill it.
+func (m *model) addForeignHolder() {
 	id := strings.Repeat("ab", 16)
-	c := w.dialTo(nobody, id, wire.ConnName(theChannel+"-lock-b", id))
-	c.stranger, c.subs = true, []string{theChannel + "-lock-b"}
+	c := m.openConn(nobody, id, wire.ConnName(lockChannel+"-lock-b", id))
+	c.foreign, c.subs = true, []string{lockChannel + "-lock-b"}
 }
 
-func (w *model) push(c *conn, frame Input, from int) {
-	c.out = append(c.out, got{frame: frame, at: w.now, serial: w.serial, from: from})
+// push sends a push or a reply to the process of a connection.
+func (m *model) push(c *conn, frame Input, from int) {
+	c.deliveries = append(c.deliveries, delivery{frame: frame, at: m.now, serial: m.serial, from: from})
 }
 
-// writes says whether a pause of writes holds a command.
-func writes(op Op) bool {
+// isWrite reports whether CLIENT PAUSE WRITE holds a command.
+func isWrite(op Op) bool {
 	switch op {
-	case CountAndDraw, Probe, ProbeAndDraw, SelfPing, Answer, Wake, WakeReaders, increment:
+	case CountAndDraw, Probe, ProbeAndDraw, SelfPing, Answer, Wake, WakeReaders, incrementFence:
 		return true
 	default:
 		return false
 	}
 }
 
-// ready says whether the server can run the next command of a connection.
-func (w *model) ready(c *conn) bool {
-	return c.up && len(c.in) > 0 && !(w.now.Before(w.held) && writes(c.in[0].command.Op))
+// canServe reports whether the server can run the next command of a connection.
+func (m *model) canServe(c *conn) bool {
+	return c.up && len(c.requests) > 0 && !(m.now.Before(m.writesPausedUntil) && isWrite(c.requests[0].command.Op))
 }
 
 // serve runs the next command of a connection.
-func (w *model) serve(c *conn) {
-	w.serial++
-	s := c.in[0]
-	if s.command.Op == Probe && w.apart && s.counted < 0 {
-		c.in[0].counted = len(w.listeners(c.node, theChannel))
-		w.note("server counts %d for the probe of %s", c.in[0].counted, short(c.id))
+func (m *model) serve(c *conn) {
+	m.serial++
+	s := c.requests[0]
+	if s.command.Op == Probe && m.splitProbe && s.firstCount < 0 {
+		c.requests[0].firstCount = len(m.subscribers(c.node, lockChannel))
+		m.logf("server counts %d for the probe of %s", c.requests[0].firstCount, shortID(c.id))
 		return
 	}
-	c.in = c.in[1:]
-	if w.logging {
-		w.note("server: %s runs %s", w.title(c), clean(s.command))
+	c.requests = c.requests[1:]
+	if m.logging {
+		m.logf("server: %s runs %s", m.describeConn(c), formatValue(s.command))
 	}
-	w.run(c, s)
-	if c.ending && len(c.in) == 0 {
+	m.execute(c, s)
+	if c.closing && len(c.requests) == 0 {
 		c.up, c.subs = false, nil
 	}
 }
 
-func (w *model) run(c *conn, s posted) {
+// execute runs a command and sends its reply.
+func (m *model) execute(c *conn, s request) {
 	k := s.command
-	if w.refuses(c, k) {
+	if m.rejects(c, k) {
 		return
 	}
 	switch k.Op {
 	case Login, Hello:
-		w.greet(c, k)
+		m.hello(c, k)
 	case Subscribe:
-		if k.Channel == theChannel && !c.on(theChannel) {
-			c.joined = w.serial
+		if k.Channel == lockChannel && !c.subscribedTo(lockChannel) {
+			c.joinedSerial = m.serial
 		}
-		if !c.on(k.Channel) {
+		if !c.subscribedTo(k.Channel) {
 			c.subs = append(c.subs, k.Channel)
 		}
-		w.push(c, Subscribed{k.Channel}, c.owner)
+		m.push(c, Subscribed{k.Channel}, c.owner)
 	case Unsubscribe:
 		c.subs = slices.DeleteFunc(slices.Clone(c.subs), func(s string) bool { return s == k.Channel })
-		w.push(c, Unsubscribed{k.Channel}, c.owner)
+		m.push(c, Unsubscribed{k.Channel}, c.owner)
 	case Count:
-		w.push(c, Counted{N: len(w.listeners(c.node, theChannel))}, c.owner)
+		m.push(c, Counted{N: len(m.subscribers(c.node, lockChannel))}, c.owner)
 	case Poll:
-		w.push(c, Polled{N: len(w.listeners(c.node, theChannel)), Sleepers: len(w.listeners(c.node, theWaiters))}, c.owner)
+		m.push(c, Polled{N: len(m.subscribers(c.node, lockChannel)), Sleepers: len(m.subscribers(c.node, waitersChannel))}, c.owner)
 	case CountWaiters:
-		w.push(c, WaitersCounted{Counts: w.listening(c, k.Queue)}, c.owner)
+		m.push(c, WaitersCounted{Counts: m.countWaiters(c, k.Queue)}, c.owner)
 	case List:
-		w.push(c, Listed{Connections: w.list(c.node, k.Text)}, c.owner)
+		m.push(c, Listed{Connections: m.clientList(c.node, k.Text)}, c.owner)
 	case Kill:
-		w.push(c, Killed{N: w.kill(c, k.Num)}, c.owner)
+		m.push(c, Killed{N: m.clientKill(c, k.Num)}, c.owner)
 	case CountAndDraw, Probe, ProbeAndDraw, Wake:
-		w.script(c, s)
+		m.runScript(c, s)
 	case SelfPing, Answer, WakeReaders:
-		w.publish(c, k)
-		w.push(c, Done{}, c.owner)
-	case increment:
-		w.fence++
-		w.push(c, Counted{Token: w.fence}, c.owner)
+		m.publish(c, k)
+		m.push(c, Done{}, c.owner)
+	case incrementFence:
+		m.fenceCounter++
+		m.push(c, Counted{Token: m.fenceCounter}, c.owner)
 	default:
-		w.push(c, Done{}, c.owner)
+		m.push(c, Done{}, c.owner)
 	}
 }
 
-// refuses runs a command into an error, if that is to happen.
-func (w *model) refuses(c *conn, k Command) bool {
+// rejects replies to a command with an error if it fails.
+func (m *model) rejects(c *conn, k Command) bool {
 	message := ""
 	switch {
 	case k.Op == CountAndDraw || k.Op == Probe || k.Op == ProbeAndDraw || k.Op == Wake:
 		script := k.Op
 		if script == ProbeAndDraw {
-			script = CountAndDraw // it is one script
+			script = CountAndDraw // both run the same script
 		}
-		w.known[script] = w.known[script] || k.Text
-		if !w.known[script] {
+		m.loadedScripts[script] = m.loadedScripts[script] || k.Text
+		if !m.loadedScripts[script] {
 			message = "NOSCRIPT No matching script."
-		} else if c.node != w.master && (k.Op == ProbeAndDraw || k.Op == CountAndDraw && len(w.listeners(c.node, theChannel)) == 1) {
+		} else if c.node != m.master && (k.Op == ProbeAndDraw || k.Op == CountAndDraw && len(m.subscribers(c.node, lockChannel)) == 1) {
 			message = "READONLY You can't write against a read only replica."
 		}
-	case w.denies && (k.Op == Subscribe || k.Op == List || k.Op == Kill) && c.owner >= 0 && w.locks[c.owner] != nil && w.chance(20):
+	case m.deniesCommands && (k.Op == Subscribe || k.Op == List || k.Op == Kill) && c.owner >= 0 && m.locks[c.owner] != nil && m.chance(20):
 		message = "NOPERM this user has no permissions"
 	}
 	if message != "" {
-		w.push(c, Failed{Command: k.Op, Text: k.Text, Message: message}, c.owner)
+		m.push(c, Failed{Command: k.Op, Text: k.Text, Message: message}, c.owner)
 	}
 	return message != ""
 }
 
-func (w *model) greet(c *conn, k Command) {
+// hello runs HELLO, which sets the name of the connection and tells the role.
+func (m *model) hello(c *conn, k Command) {
 	switch k.Naming {
 	case LockName:
-		c.name = wire.ConnName(theChannel, c.id)
+		c.name = wire.ConnName(lockChannel, c.id)
 	case IdleName:
 		c.name = wire.IdleName
 	case KeepName:
 	}
 	if k.Op == Login {
-		w.push(c, Done{}, c.owner)
+		m.push(c, Done{}, c.owner)
 		return
 	}
 	role := "master"
-	if c.node != w.master {
+	if c.node != m.master {
 		role = "replica"
 	}
-	w.push(c, Greeted{Role: role, Mode: "standalone"}, c.owner)
+	m.push(c, Greeted{Role: role, Mode: "standalone"}, c.owner)
 }
 
-// script runs what is one step at the server.
-func (w *model) script(c *conn, s posted) {
+// runScript runs a script, which is atomic at the server.
+func (m *model) runScript(c *conn, s request) {
 	k := s.command
-	n := len(w.listeners(c.node, theChannel))
+	n := len(m.subscribers(c.node, lockChannel))
 	switch k.Op {
 	case CountAndDraw:
 		var token int64
 		if n == 1 {
-			token = w.draw()
+			token = m.drawToken()
 		}
-		w.push(c, Counted{N: n, Token: token}, c.owner)
+		m.push(c, Counted{N: n, Token: token}, c.owner)
 	case Probe:
-		if s.counted >= 0 {
-			n = s.counted
+		if s.firstCount >= 0 {
+			n = s.firstCount
 		}
-		w.publish(c, k)
-		w.push(c, Probed{N: n}, c.owner)
+		m.publish(c, k)
+		m.push(c, Probed{N: n}, c.owner)
 	case ProbeAndDraw:
-		token := w.draw()
-		w.publish(c, k)
-		w.push(c, Probed{N: n, Token: token}, c.owner)
+		token := m.drawToken()
+		m.publish(c, k)
+		m.push(c, Probed{N: n, Token: token}, c.owner)
 	case Wake:
-		w.push(c, Waked{N: w.wake(c, k.Queue)}, c.owner)
+		m.push(c, Waked{N: m.wakeQueue(c, k.Queue)}, c.owner)
 	default:
 	}
 }
 
-// draw gives a fencing token out. The server's clock is ahead of every counter:
-// no command takes less than a microsecond.
-func (w *model) draw() int64 {
-	w.fence = max(w.fence+1, w.now.UnixMicro()+int64(w.serial))
-	return w.fence
+// drawToken draws a fencing token. The server's clock is ahead of every counter,
+// because no command takes less than a microsecond.
+func (m *model) drawToken() int64 {
+	m.fenceCounter = max(m.fenceCounter+1, m.now.UnixMicro()+int64(m.serial))
+	return m.fenceCounter
 }
 
-// wake publishes down a queue until somebody receives it. Readers at the head
-// go together.
-func (w *model) wake(c *conn, queue protocol.Queue) int {
+// wakeQueue publishes a wake to the waiters of a queue in order, until one of them
+// receives it. Readers at the head are woken together. It returns the number of
+// receivers.
+func (m *model) wakeQueue(c *conn, queue protocol.Queue) int {
 	for i := 0; i < len(queue); {
 		j := i + 1
 		for queue[i].Want == protocol.Shared && j < len(queue) && queue[j].Want == protocol.Shared {
@@ -292,8 +299,8 @@ func (w *model) wake(c *conn, queue protocol.Queue) int {
 		}
 		n := 0
 		for _, waiter := range queue[i:j] {
-			for _, l := range w.listeners(c.node, wakeChannel(waiter.ID)) {
-				w.push(l, Woken{Wake: protocol.Wake{Queue: slices.Clone(queue[j:])}}, c.owner)
+			for _, l := range m.subscribers(c.node, wakeChannel(waiter.ID)) {
+				m.push(l, Woken{Wake: protocol.Wake{Queue: slices.Clone(queue[j:])}}, c.owner)
 				n++
 			}
 		}
@@ -305,83 +312,86 @@ func (w *model) wake(c *conn, queue protocol.Queue) int {
 	return 0
 }
 
-// publish delivers a message to whoever is subscribed.
-func (w *model) publish(c *conn, k Command) {
+// publish sends a message to the subscribers of its channel.
+func (m *model) publish(c *conn, k Command) {
 	switch k.Op {
 	case Probe, ProbeAndDraw, SelfPing:
-		to := w.listeners(c.node, theChannel)
+		to := m.subscribers(c.node, lockChannel)
 		for _, l := range to {
-			w.push(l, Pinged{Ping: *k.Ping}, c.owner)
+			m.push(l, Pinged{Ping: *k.Ping}, c.owner)
 		}
-		if c.owner >= 0 && w.ports[c.owner] != nil {
-			w.ports[c.owner].asked(to)
+		if c.owner >= 0 && m.peers[c.owner] != nil {
+			m.peers[c.owner].pingDelivered(to)
 		}
 	case Answer:
-		for _, l := range w.listeners(c.node, k.Channel) {
-			w.push(l, Answered{Response: k.Channel, Record: *k.Record, Queue: k.Queue}, c.owner)
+		for _, l := range m.subscribers(c.node, k.Channel) {
+			m.push(l, Answered{Response: k.Channel, Record: *k.Record, Queue: k.Queue}, c.owner)
 		}
 	case WakeReaders:
-		for _, l := range w.listeners(c.node, theWaiters) {
-			w.push(l, Woken{Wake: protocol.Wake{Readers: true}}, c.owner)
+		for _, l := range m.subscribers(c.node, waitersChannel) {
+			m.push(l, Woken{Wake: protocol.Wake{Readers: true}}, c.owner)
 		}
 	default:
 	}
 }
 
-// listeners are the connections to a node that are subscribed to a channel.
-func (w *model) listeners(node int, channel string) []*conn {
+// subscribers returns the connections to a node that are subscribed to a channel.
+func (m *model) subscribers(node int, channel string) []*conn {
 	var list []*conn
-	for _, c := range w.conns {
-		if c.node == node && c.on(channel) {
+	for _, c := range m.conns {
+		if c.node == node && c.subscribedTo(channel) {
 			list = append(list, c)
 		}
 	}
 	return list
 }
 
-func (w *model) listening(c *conn, queue protocol.Queue) []int {
+// countWaiters counts the subscribers of the wake channel of each waiter.
+func (m *model) countWaiters(c *conn, queue protocol.Queue) []int {
 	counts := make([]int, len(queue))
 	for i, waiter := range queue {
-		counts[i] = len(w.listeners(c.node, wakeChannel(waiter.ID)))
+		counts[i] = len(m.subscribers(c.node, wakeChannel(waiter.ID)))
 	}
 	return counts
 }
 
-// list is what CLIENT LIST tells of the subscribers, or of everybody.
-func (w *model) list(node int, everybody bool) []Connection {
+// clientList is the reply to CLIENT LIST, of the subscribers or of all clients.
+func (m *model) clientList(node int, all bool) []Connection {
 	var text strings.Builder
-	for _, c := range w.conns {
-		if c.up && c.node == node && (everybody || len(c.subs) > 0) {
+	for _, c := range m.conns {
+		if c.up && c.node == node && (all || len(c.subs) > 0) {
 			fmt.Fprintf(&text, "id=%d addr=addr name=%s sub=%d\n", c.num, c.name, max(len(c.subs), 1))
 		}
 	}
 	var list []Connection
-	for _, c := range wire.ParseClients(theChannel, text.String()) {
+	for _, c := range wire.ParseClients(lockChannel, text.String()) {
 		list = append(list, Connection{Num: c.Num, ID: c.HolderID, Legacy: c.Legacy, Addr: c.Addr})
 	}
 	return list
 }
 
-func (w *model) kill(by *conn, num int64) int {
-	for _, c := range w.conns {
+// clientKill runs CLIENT KILL and returns the number of connections it has ended.
+func (m *model) clientKill(by *conn, num int64) int {
+	for _, c := range m.conns {
 		if c.up && c.node == by.node && c.num == num {
-			w.judgeKill(by, c)
-			w.cut(c)
+			m.checkKill(by, c)
+			m.disconnect(c)
 			return 1
 		}
 	}
 	return 0
 }
 
-// failover makes a replica of the master. Its connections stay.
-func (w *model) failover() {
-	w.demoted = append(w.demoted, w.serial)
-	w.master++
-	w.fence = w.fence / 2 // it has lost the last writes
-	w.known = [increment]bool{}
+// failover demotes the master and promotes a new node. The old node keeps its
+// connections.
+func (m *model) failover() {
+	m.demotedSerials = append(m.demotedSerials, m.serial)
+	m.master++
+	m.fenceCounter = m.fenceCounter / 2 // the new master has not got the last writes
+	m.loadedScripts = [incrementFence]bool{}
 }
 
-// sweep forgets the connections that nobody has anything to do with.
-func (w *model) sweep() {
-	w.conns = slices.DeleteFunc(w.conns, func(c *conn) bool { return !c.up && c.owner == nobody && !c.parked && !c.stranger })
+// forgetClosed removes the connections that have ended and belong to nobody.
+func (m *model) forgetClosed() {
+	m.conns = slices.DeleteFunc(m.conns, func(c *conn) bool { return !c.up && c.owner == nobody && !c.parked && !c.foreign })
 }

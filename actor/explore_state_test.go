@@ -11,16 +11,17 @@ import (
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// unseen are fields that nothing that a lock does depends on.
-var unseen = map[string]bool{
+// ignoredFields are left out of the encoding, because a lock's behaviour does not
+// depend on them. With them equivalent states would differ.
+var ignoredFields = map[string]bool{
 	"cfg": true, "now": true, "out": true, "roundTrips": true, "began": true, "since": true, "Held": true, "token": true, "Token": true, "lastErr": true, "dial": true,
 	"polls": true, "Err": true, "Cause": true, "at": true, "serial": true,
 }
 
-// scribe writes states of worlds down, equal ones equally: response channels
-// are numbered as they come, times are relative to the clock of their owner, and
-// all past ones are alike.
-type scribe struct {
+// stateEncoder encodes the state of a model, so that equivalent states have the
+// same encoding. Response channels are numbered in order of appearance. Times are
+// relative to the clock of their process, and all past times are equal.
+type stateEncoder struct {
 	buf   []byte
 	names []string
 	now   time.Time
@@ -28,68 +29,69 @@ type scribe struct {
 
 type stateKey [16]byte
 
-// state is what tells two worlds of one kind apart.
-func (s *scribe) state(w *model) stateKey {
+// state returns the hash of a state's encoding.
+func (s *stateEncoder) state(m *model) stateKey {
 	s.buf, s.names = s.buf[:0], s.names[:0]
-	s.value(reflect.ValueOf(w.small).Elem())
-	for i := range w.locks {
-		if l := w.locks[i]; l != nil {
-			s.lock(w, l)
+	s.value(reflect.ValueOf(m.bounds).Elem())
+	for i := range m.locks {
+		if l := m.locks[i]; l != nil {
+			s.lock(m, l)
 		} else {
-			s.port(w.ports[i])
+			s.peer(m.peers[i])
 		}
 	}
-	for _, c := range w.conns {
-		s.conn(w, c)
+	for _, c := range m.conns {
+		s.conn(m, c)
 	}
 	sum := sha256.Sum256(s.buf)
 	return stateKey(sum[:16])
 }
 
-func (s *scribe) lock(w *model, l *lock) {
+func (s *stateEncoder) lock(m *model, l *lock) {
 	s.now = l.now()
 	s.flag(l.frozen)
-	s.value(reflect.ValueOf(l.m).Elem())
-	s.number(int64(len(l.open)), int64(len(l.held)), int64(len(l.leaving)))
-	s.flag(l.m.probe.token > w.token)
-	s.flag(l.token == w.token)
-	s.seen(w, l.decided)
+	s.value(reflect.ValueOf(l.machine).Elem())
+	s.number(int64(len(l.pending)), int64(len(l.holds)), int64(len(l.releasing)))
+	s.flag(l.machine.probe.token > m.highestToken)
+	s.flag(l.token == m.highestToken)
+	s.order(m, l.decidingSerial)
 }
 
-// seen is what matters of a moment: which holds of peers it is later than.
-func (s *scribe) seen(w *model, serial int) {
-	for _, p := range w.ports {
+// order encodes what matters of a serial: whether it is later than the beginning
+// of each peer's hold and subscription.
+func (s *stateEncoder) order(m *model, serial int) {
+	for _, p := range m.peers {
 		if p != nil {
-			s.flag(p.held && serial > p.since)
-			s.flag(p.sub != nil && serial > p.sub.joined)
+			s.flag(p.held && serial > p.heldSince)
+			s.flag(p.subConn != nil && serial > p.subConn.joinedSerial)
 		}
 	}
 }
 
-func (s *scribe) port(p *port) {
+func (s *stateEncoder) peer(p *peer) {
 	s.now = p.now()
 	s.flag(p.frozen)
 	s.flag(p.held)
 	s.flag(p.elected)
 	s.flag(p.confirming)
-	s.flag(p.exact)
-	s.flag(p.revived)
-	s.flag(p.torn)
-	s.number(int64(p.stage), int64(p.mode), int64(p.expected), int64(p.kills), int64(p.legacy))
+	s.flag(p.conclusive)
+	s.flag(p.resubscribed)
+	s.flag(p.resubscribedMidAttempt)
+	s.number(int64(p.stage), int64(p.mode), int64(p.expected), int64(p.pendingKills), int64(p.legacy))
 	s.text(p.response)
 	s.value(reflect.ValueOf(p.records))
-	s.value(reflect.ValueOf(p.got))
-	s.value(reflect.ValueOf(p.told))
-	s.time(p.wake)
-	s.time(p.limit)
-	s.time(p.budget)
+	s.value(reflect.ValueOf(p.receivers))
+	s.value(reflect.ValueOf(p.answered))
+	s.time(p.timer)
+	s.time(p.answersDue)
+	s.time(p.confirmLimit)
 }
 
-func (s *scribe) conn(w *model, c *conn) {
+func (s *stateEncoder) conn(m *model, c *conn) {
 	if !c.up && c.owner == nobody {
 		return
 	}
-	s.number(int64(c.owner), int64(len(c.in)), int64(len(c.out)), int64(len(c.subs)))
+	s.number(int64(c.owner), int64(len(c.requests)), int64(len(c.deliveries)), int64(len(c.subs)))
 	s.flag(c.up)
 	s.flag(c.parked)
 	s.text(c.id)
@@ -97,24 +99,24 @@ func (s *scribe) conn(w *model, c *conn) {
 	for _, channel := range c.subs {
 		s.text(channel)
 	}
-	for _, p := range c.in {
+	for _, p := range c.requests {
 		s.value(reflect.ValueOf(p.command))
-		s.number(int64(p.counted))
+		s.number(int64(p.firstCount))
 	}
-	for _, g := range c.out {
+	for _, g := range c.deliveries {
 		s.value(reflect.ValueOf(g.frame))
 		s.number(int64(g.from))
-		s.seen(w, g.serial)
+		s.order(m, g.serial)
 	}
 }
 
-func (s *scribe) number(list ...int64) {
+func (s *stateEncoder) number(list ...int64) {
 	for _, n := range list {
 		s.buf = binary.AppendVarint(s.buf, n)
 	}
 }
 
-func (s *scribe) flag(b bool) {
+func (s *stateEncoder) flag(b bool) {
 	if b {
 		s.buf = append(s.buf, 1)
 		return
@@ -122,7 +124,7 @@ func (s *scribe) flag(b bool) {
 	s.buf = append(s.buf, 0)
 }
 
-func (s *scribe) text(t string) {
+func (s *stateEncoder) text(t string) {
 	if len(t) > 2 && (t[0] == 'R' || t[0] == 'P') && slices.Contains([]byte(t), '.') {
 		i := slices.Index(s.names, t)
 		if i < 0 {
@@ -136,7 +138,7 @@ func (s *scribe) text(t string) {
 	s.buf = append(s.buf, t...)
 }
 
-func (s *scribe) time(t time.Time) {
+func (s *stateEncoder) time(t time.Time) {
 	switch {
 	case t.IsZero():
 		s.number(0)
@@ -147,8 +149,8 @@ func (s *scribe) time(t time.Time) {
 	}
 }
 
-// value writes any value down.
-func (s *scribe) value(v reflect.Value) {
+// value encodes any value.
+func (s *stateEncoder) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		s.fields(v)
@@ -179,35 +181,36 @@ func (s *scribe) value(v reflect.Value) {
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint:
 		s.number(int64(v.Uint()))
 	default:
-		panic(fmt.Sprintf("a state with a %v", v.Kind()))
+		panic(fmt.Sprintf("a state cannot contain a %v", v.Kind()))
 	}
 }
 
-func (s *scribe) fields(v reflect.Value) {
+func (s *stateEncoder) fields(v reflect.Value) {
 	if v.Type() == timeType {
 		if v.CanAddr() {
-			v = open(v)
+			v = accessible(v)
 		}
 		s.time(v.Interface().(time.Time))
 		return
 	}
-	for _, i := range seenFields(v.Type()) {
+	for _, i := range encodedFields(v.Type()) {
 		s.value(v.Field(i))
 	}
 }
 
-// plans are the fields of each type that matter.
-var plans = map[reflect.Type][]int{}
+// encodedFieldCache has the indices of the fields that are encoded, for each
+// struct type.
+var encodedFieldCache = map[reflect.Type][]int{}
 
-func seenFields(t reflect.Type) []int {
-	plan, ok := plans[t]
+func encodedFields(t reflect.Type) []int {
+	list, ok := encodedFieldCache[t]
 	if !ok {
 		for i := range t.NumField() {
-			if !unseen[t.Field(i).Name] {
-				plan = append(plan, i)
+			if !ignoredFields[t.Field(i).Name] {
+				list = append(list, i)
 			}
 		}
-		plans[t] = plan
+		encodedFieldCache[t] = list
 	}
-	return plan
+	return list
 }

@@ -7,69 +7,70 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTurns has locks that are asked for again as soon as they are released.
-// Whoever has just released is always faster than the one that it has woken,
-// and yet everybody has its turn.
+// TestTurns checks fairness. Every lock is acquired again as soon as it is
+// released, and its warm socket makes it faster than the waiter that it has woken.
+// Without a place in the queue for the releaser, one lock would have all grants.
 func TestTurns(t *testing.T) {
 	for _, locks := range []int{2, 3, 5} {
-		w := newModel(1)
-		w.full, w.calm = true, true
+		m := newModel(1)
+		m.noCrashes, m.noFaults = true, true
 		for range locks {
-			w.addLock(Config{
+			m.addLock(Config{
 				Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
-			}).pool = len(w.locks)
+			}).pool = len(m.locks)
 		}
-		got := make([]int, locks)
-		for w.steps < 20_000 {
-			w.race(got)
+		turns := make([]int, locks)
+		for m.steps < 20_000 {
+			m.raceStep(turns)
 		}
-		t.Logf("%d locks: turns %v", locks, got)
-		for num, turns := range got {
-			require.Greater(t, turns, w.grants/locks*9/10, "lock %d of %d", num, locks)
+		t.Logf("%d locks: turns %v", locks, turns)
+		for num, n := range turns {
+			require.Greater(t, n, m.grantCount/locks*9/10, "lock %d of %d", num, locks)
 		}
 	}
 }
 
-// race makes a step in which the connection that was used last goes on for as
-// long as it can.
-func (w *model) race(got []int) {
-	for num, l := range w.locks {
-		if len(l.held) > 0 {
-			got[num]++
+// raceStep makes a step in which the connection that was used last goes on for as
+// long as it can: this favours the releaser.
+func (m *model) raceStep(turns []int) {
+	for num, l := range m.locks {
+		if len(l.holds) > 0 {
+			turns[num]++
 			l.release()
 		}
-		if len(l.open)+len(l.leaving) == 0 {
+		if len(l.pending)+len(l.releasing) == 0 {
 			l.acquire(false)
 		}
 		if l.dial != 0 {
-			l.connect()
+			l.finishDial()
 		}
 	}
-	w.steps++
-	if !w.pickLast(w.ready, w.serve) && !w.pickLast(w.deliverable, w.deliver) && !w.busy() {
-		first := w.locks[0]
-		for _, l := range w.locks[1:] {
-			if l.m.Deadline().Before(first.m.Deadline()) {
+	m.steps++
+	if !m.pickLast(m.canServe, m.serve) && !m.pickLast(m.canDeliver, m.deliver) && !m.messagesInFlight() {
+		first := m.locks[0]
+		for _, l := range m.locks[1:] {
+			if l.machine.Deadline().Before(first.machine.Deadline()) {
 				first = l
 			}
 		}
-		w.pass(first.m.Deadline())
+		m.advanceTo(first.machine.Deadline())
 		first.tick()
 	}
-	w.judge()
+	m.checkInvariants()
 }
 
-// pickLast takes the connection that was used last, if it allows it.
-func (w *model) pickLast(allowed func(*conn) bool, do func(*conn)) bool {
-	for _, c := range w.conns {
-		if c.num == w.last && allowed(c) {
+// pickLast applies a function to the connection that was used last, or else to the
+// first one that allows it.
+func (m *model) pickLast(allowed func(*conn) bool, do func(*conn)) bool {
+	for _, c := range m.conns {
+		if c.num == m.lastConn && allowed(c) {
 			do(c)
 			return true
 		}
 	}
-	for _, c := range w.conns {
+	for _, c := range m.conns {
 		if allowed(c) {
-			w.last = c.num
+			m.lastConn = c.num
 			do(c)
 			return true
 		}

@@ -14,8 +14,8 @@ const (
 	idB = "fedcba9876543210fedcba9876543210"
 )
 
-// ofB are the names as the lock of holder id b knows them.
-var ofB = channels{"C", wire.WaitersChannel("C"), wire.WakeChannel("C", idB)}
+// channelsOfB are the channels of a lock whose holder id is idB.
+var channelsOfB = channels{"C", wire.WaitersChannel("C"), wire.WakeChannel("C", idB)}
 
 func num(n int64) wire.Value { return wire.Value{Kind: wire.Integer, Int: n} }
 
@@ -60,7 +60,7 @@ func TestRepliesBecomeInputs(t *testing.T) {
 	} {
 		var r router
 		r.sent(Command{Op: c.op})
-		in, err := r.input(ofB, c.reply)
+		in, err := r.input(channelsOfB, c.reply)
 		require.Equal(t, c.in, in, "%v %v", c.op, c.reply)
 		require.Equal(t, c.in == nil, err != nil, "%v %v", c.op, c.reply)
 	}
@@ -79,17 +79,17 @@ func TestMessagesBecomeInputs(t *testing.T) {
 		{"C", wire.EncodePing(ping), Pinged{ping}},
 		{"C", "junk", nil},
 		{"C", wake, nil},
-		{ofB.wake, wake, Woken{protocol.Wake{Queue: queue}}},
-		{ofB.waiters, readers, Woken{protocol.Wake{Readers: true}}},
-		// A wake for one is none for all, and the other way round.
-		{ofB.waiters, wake, nil},
-		{ofB.wake, readers, nil},
-		{ofB.wake, "junk", nil},
+		{channelsOfB.wake, wake, Woken{protocol.Wake{Queue: queue}}},
+		{channelsOfB.waiters, readers, Woken{protocol.Wake{Readers: true}}},
+		// A wake counts only on its own channel.
+		{channelsOfB.waiters, wake, nil},
+		{channelsOfB.wake, readers, nil},
+		{channelsOfB.wake, "junk", nil},
 		{"R", wire.EncodeRecord(record, queue), Answered{"R", record, queue}},
 		{"R", "1700000000.5", Answered{"R", protocol.Record{Mode: protocol.Exclusive, Legacy: true}, nil}},
 	} {
 		var r router
-		in, err := r.input(ofB, wire.Value{Kind: wire.Push, Elems: []wire.Value{str("message"), str(c.channel), str(c.text)}})
+		in, err := r.input(channelsOfB, wire.Value{Kind: wire.Push, Elems: []wire.Value{str("message"), str(c.channel), str(c.text)}})
 		require.NoError(t, err)
 		require.Equal(t, c.in, in, "%s %s", c.channel, c.text)
 	}
@@ -102,12 +102,12 @@ func TestErrorsBecomeFailures(t *testing.T) {
 	r.sent(Command{Op: Subscribe, Channel: "C"})
 	r.sent(Command{Op: Probe, Text: true})
 	for _, want := range []Failed{{Subscribe, false, "NOPERM"}, {Probe, true, "NOPERM"}} {
-		in, err := r.input(ofB, wire.Value{Kind: wire.Error, Str: "NOPERM"})
+		in, err := r.input(channelsOfB, wire.Value{Kind: wire.Error, Str: "NOPERM"})
 		require.NoError(t, err)
 		require.Equal(t, want, in)
 	}
-	_, err := r.input(ofB, num(1))
-	require.Error(t, err, "a reply that nobody asked for")
+	_, err := r.input(channelsOfB, num(1))
+	require.Error(t, err, "a reply without a command")
 }
 
 func TestCommandsBecomeBytes(t *testing.T) {
@@ -127,14 +127,14 @@ func TestCommandsBecomeBytes(t *testing.T) {
 		{Command{Op: CountAndDraw}, []string{"EVALSHA", "C-fence", "C"}},
 		{Command{Op: CountAndDraw, Text: true}, []string{"EVAL", "C-fence", "C"}},
 		{Command{Op: ProbeAndDraw, Ping: &protocol.Ping{Response: "R"}}, []string{"EVALSHA", "C-fence", `"response_channel":"R"`}},
-		{Command{Op: Poll}, []string{"NUMSUB", "C", ofB.waiters}},
-		{Command{Op: CountWaiters, Queue: queue}, []string{"NUMSUB", ofB.wake}},
+		{Command{Op: Poll}, []string{"NUMSUB", "C", channelsOfB.waiters}},
+		{Command{Op: CountWaiters, Queue: queue}, []string{"NUMSUB", channelsOfB.wake}},
 		{Command{Op: Probe, Ping: &protocol.Ping{Response: "R"}}, []string{"EVALSHA", `"response_channel":"R"`}},
 		{Command{Op: SelfPing, Ping: &protocol.Ping{Response: "R"}}, []string{"PUBLISH", "C", `"response_channel":"R"`}},
 		{Command{Op: Answer, Channel: "R", Record: &protocol.Record{ID: idA, Mode: protocol.Exclusive}, Queue: queue}, []string{"PUBLISH", "R", idA, idB}},
 		{Command{Op: Wake, Queue: queue}, []string{"EVALSHA", idB}},
 		{Command{Op: Wake, Queue: queue, Text: true}, []string{"EVAL", idB}},
-		{Command{Op: WakeReaders}, []string{"PUBLISH", ofB.waiters, "shared"}},
+		{Command{Op: WakeReaders}, []string{"PUBLISH", channelsOfB.waiters, "shared"}},
 		{Command{Op: List}, []string{"CLIENT", "LIST"}},
 		{Command{Op: Kill, Num: 42}, []string{"CLIENT", "KILL", "ID", "42"}},
 	} {

@@ -15,15 +15,15 @@ import (
 	"github.com/tetherlock/tether/wire"
 )
 
-// server is the other end of a lock's connection, in the hands of a test. What
-// the lock writes comes as words, one string per command.
+// server is the server's end of a lock's connection, which a test controls. A
+// command that the lock writes is one string: its words, with spaces between them.
 type server struct {
 	t        *testing.T
 	conn     net.Conn
 	commands chan string
 }
 
-// expect takes the next commands.
+// expect requires that these are the next commands.
 func (s *server) expect(commands ...string) {
 	s.t.Helper()
 	for _, want := range commands {
@@ -33,8 +33,8 @@ func (s *server) expect(commands ...string) {
 	}
 }
 
-// say sends frames as they stand, apart from line breaks.
-func (s *server) say(frames ...string) {
+// reply writes frames to the lock. A space stands for a line break.
+func (s *server) reply(frames ...string) {
 	s.t.Helper()
 	_, err := s.conn.Write([]byte(strings.ReplaceAll(strings.Join(frames, ""), " ", "\r\n")))
 	require.NoError(s.t, err)
@@ -43,11 +43,12 @@ func (s *server) say(frames ...string) {
 const (
 	subscribed   = ">3 $9 subscribe $1 C :1 "
 	unsubscribed = ">3 $11 unsubscribe $1 C :0 "
-	alone        = "*2 $1 C :1 "
+	countOfOne   = "*2 $1 C :1 "
 	master       = "%2 $4 role $6 master $4 mode $10 standalone "
 	replica      = "%2 $4 role $7 replica $4 mode $10 standalone "
 )
 
+// read reads commands until the connection ends.
 func (s *server) read() {
 	defer close(s.commands)
 	r := wire.NewReader(s.conn)
@@ -64,295 +65,296 @@ func (s *server) read() {
 	}
 }
 
-// world is the host of one lock: sockets that are pipes, and the effects that
-// callers would see.
-type world struct {
-	t       *testing.T
-	dials   chan struct{}     // a dial has begun
-	sockets chan net.Conn     // what dials end up with
-	deaf    bool              // dials do not look at their context
-	effects chan Effect       // without events
-	parked  chan *wire.Socket //
-	moved   chan chan<- error // who watches the master
-	ids     string            // of the next sockets, a letter each
+// testEnvironment is the environment of one lock. Sockets are pipes, and effects
+// for callers go to a channel.
+type testEnvironment struct {
+	t             *testing.T
+	dials         chan struct{}     // a dial has begun
+	sockets       chan net.Conn     // what dials end up with
+	ignoreContext bool              // dials go on when their context has ended
+	effects       chan Effect       // without events
+	parked        chan *wire.Socket // idle sockets given back
+	masterMoved   chan chan<- error // watches of the master
+	ids           string            // of the next sockets, a letter each
 }
 
-func newWorld(t *testing.T) *world {
-	return &world{
+func newTestEnvironment(t *testing.T) *testEnvironment {
+	return &testEnvironment{
 		t: t, dials: make(chan struct{}, 16), sockets: make(chan net.Conn), effects: make(chan Effect, 64),
-		parked: make(chan *wire.Socket, 16), moved: make(chan chan<- error, 16), ids: "abcdef",
+		parked: make(chan *wire.Socket, 16), masterMoved: make(chan chan<- error, 16), ids: "abcdef",
 	}
 }
 
-func (w *world) start() *Loop {
+func (env *testEnvironment) start() *Loop {
 	l := NewLoop(Config{
 		Channel: "C", Waiters: "WAIT", WakeChannel: func(id string) string { return "W" + id },
 		Response: func() string { return "R" }, Jitter: func() float64 { return 0.5 },
 		Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
-	}, w)
+	}, env)
 	l.Start(nil, nil)
 	return l
 }
 
-func (w *world) Idle() *wire.Socket { return nil }
+func (env *testEnvironment) Idle() *wire.Socket { return nil }
 
-func (w *world) DiscardIdle() {}
+func (env *testEnvironment) DiscardIdle() {}
 
-func (w *world) Dial(ctx context.Context) (*wire.Socket, error) {
-	w.dials <- struct{}{}
+func (env *testEnvironment) Dial(ctx context.Context) (*wire.Socket, error) {
+	env.dials <- struct{}{}
 	ended := ctx.Done()
-	if w.deaf {
+	if env.ignoreContext {
 		ended = nil
 	}
 	select {
-	case conn := <-w.sockets:
-		id := w.ids[:1]
-		w.ids = w.ids[1:]
+	case conn := <-env.sockets:
+		id := env.ids[:1]
+		env.ids = env.ids[1:]
 		return wire.NewSocket(conn, id, wire.Login{}, nil), nil
 	case <-ended:
 		return nil, ctx.Err()
 	}
 }
 
-func (w *world) Park(s *wire.Socket, _ bool)        { w.parked <- s }
-func (w *world) Watch(_ string, moved chan<- error) { w.moved <- moved }
-func (w *world) Unwatch(chan<- error)               {}
-func (w *world) Ended()                             { close(w.effects) }
+func (env *testEnvironment) Park(s *wire.Socket, _ bool)        { env.parked <- s }
+func (env *testEnvironment) Watch(_ string, moved chan<- error) { env.masterMoved <- moved }
+func (env *testEnvironment) Unwatch(chan<- error)               {}
+func (env *testEnvironment) Ended()                             { close(env.effects) }
 
-// query is a message to the host, which feeds the machine and tells the state.
+// query is a message to the environment, which feeds the input to the machine and
+// sends the state that the lock was in.
 type query struct {
 	input Input
 	state chan State
 }
 
-func (w *world) Handle(m any, s State, feed func(Input)) {
+func (env *testEnvironment) Handle(m any, s State, feed func(Input)) {
 	q := m.(query)
 	feed(q.input)
 	q.state <- s
 }
 
-func (w *world) Perform(e Effect) Input {
+func (env *testEnvironment) Perform(e Effect) Input {
 	if _, event := e.(Notify); !event {
-		w.effects <- e
+		env.effects <- e
 	}
 	return nil
 }
 
-// connect ends a dial with a new connection.
-func (w *world) connect() *server {
-	<-w.dials
+// connect waits for a dial and ends it with a new connection.
+func (env *testEnvironment) connect() *server {
+	<-env.dials
 	here, there := net.Pipe()
-	s := &server{w.t, there, make(chan string, 64)}
+	s := &server{env.t, there, make(chan string, 64)}
 	go s.read()
-	w.sockets <- here
+	env.sockets <- here
 	return s
 }
 
-// effect takes the next effect, of a kind.
-func effect[E Effect](w *world) E {
-	w.t.Helper()
-	e := <-w.effects
+// nextEffect receives the next effect, which must be of type E.
+func nextEffect[E Effect](env *testEnvironment) E {
+	env.t.Helper()
+	e := <-env.effects
 	of, ok := e.(E)
-	require.True(w.t, ok, "%#v", e)
+	require.True(env.t, ok, "%#v", e)
 	return of
 }
 
-// held takes the lock.
-func (w *world) held(l *Loop) *server {
-	w.t.Helper()
-	require.True(w.t, l.Send(Acquire{Call: 1}))
-	s := w.connect()
+// acquired acquires the lock.
+func (env *testEnvironment) acquired(l *Loop) *server {
+	env.t.Helper()
+	require.True(env.t, l.Send(Acquire{Call: 1}))
+	s := env.connect()
 	s.expect("HELLO 3 SETNAME C-lock-a", "SUBSCRIBE C", "PUBSUB NUMSUB C", "HELLO 3")
-	s.say(master, subscribed, alone, master)
-	require.Equal(w.t, "a", effect[Grant](w).ID)
+	s.reply(master, subscribed, countOfOne, master)
+	require.Equal(env.t, "a", nextEffect[Grant](env).ID)
 	return s
 }
 
-// end closes the lock, whose goroutines must then be gone: the bubble waits
-// for them.
-func (w *world) end(l *Loop) {
-	w.t.Helper()
+// close closes the lock. Its goroutines must end: the synctest bubble waits for
+// them.
+func (env *testEnvironment) close(l *Loop) {
+	env.t.Helper()
 	l.Send(Close{})
-	for range w.effects {
+	for range env.effects {
 	}
 	<-l.Done()
-	require.False(w.t, l.Send(Close{}), "it has ended")
-	for len(w.parked) > 0 {
-		(<-w.parked).Close()
+	require.False(env.t, l.Send(Close{}), "the loop has ended")
+	for len(env.parked) > 0 {
+		(<-env.parked).Close()
 	}
 }
 
-func TestLoopTakesHoldsAndReleases(t *testing.T) {
+func TestLoopAcquiresAndReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		l := w.start()
-		s := w.held(l)
+		env := newTestEnvironment(t)
+		l := env.start()
+		s := env.acquired(l)
 		q := query{CheckOwned{Hold: 2, Call: 3}, make(chan State, 1)}
 		l.Send(q)
 		require.Equal(t, Held, <-q.state)
-		require.Equal(t, OwnedAnswer{Call: 3}, effect[OwnedAnswer](w))
+		require.Equal(t, OwnedAnswer{Call: 3}, nextEffect[OwnedAnswer](env))
 
-		// A ping, byte by byte, and what is junk beside it.
+		// A ping that arrives byte by byte, and junk after it.
 		ping := ">3 $7 message $1 C $24 {\"response_channel\":\"X\"} >3 $7 message $1 C $4 junk "
 		for i := range ping {
-			s.say(ping[i : i+1])
+			s.reply(ping[i : i+1])
 		}
 		s.expect(`PUBLISH X {"holder_id":"a","mode":"exclusive","protocol":1,"elected":false}`)
-		s.say(":1 ")
+		s.reply(":1 ")
 
 		l.Send(Release{Hold: 1})
-		require.NoError(t, effect[End](w).Loss)
+		require.NoError(t, nextEffect[End](env).Loss)
 		s.expect("UNSUBSCRIBE C")
-		s.say(unsubscribed)
-		require.NoError(t, effect[Released](w).Err)
+		s.reply(unsubscribed)
+		require.NoError(t, nextEffect[Released](env).Err)
 
-		// The next one within a moment finds the socket.
+		// An acquire soon after it uses the same socket.
 		l.Send(Acquire{Call: 2})
 		s.expect("SUBSCRIBE C", "PUBSUB NUMSUB C", "HELLO 3 SETNAME C-lock-a")
-		s.say(subscribed, alone, master)
-		effect[Grant](w)
+		s.reply(subscribed, countOfOne, master)
+		nextEffect[Grant](env)
 		l.Send(Release{Hold: 2})
 		s.expect("UNSUBSCRIBE C")
-		s.say(unsubscribed)
-		effect[End](w)
-		effect[Released](w)
+		s.reply(unsubscribed)
+		nextEffect[End](env)
+		nextEffect[Released](env)
 
-		// Left idle, it is put away.
+		// The socket of an idle lock is parked after a delay.
 		began := time.Now()
-		parked := <-w.parked
+		parked := <-env.parked
 		require.Equal(t, parkDelay, time.Since(began))
 		parked.Close()
-		w.end(l)
+		env.close(l)
 	})
 }
 
-func TestLoopChecksTheHealth(t *testing.T) {
+func TestLoopChecksHealth(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
 		lost   string
 	}{
-		"no answer": {"", "no answer in time"},
-		"demoted":   {replica, "no master"},
-		"an error":  {"-ERR ", "HELLO"},
-		"nonsense":  {":1 ", "unexpected kind"},
-		"unasked":   {master + ":2 ", "nobody asked for"},
+		"no answer":         {"", "no answer in time"},
+		"demoted":           {replica, "no master"},
+		"an error":          {"-ERR ", "HELLO"},
+		"nonsense":          {":1 ", "unexpected kind"},
+		"unsolicited reply": {master + ":2 ", "nobody asked for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				l := w.start()
-				s := w.held(l)
+				env := newTestEnvironment(t)
+				l := env.start()
+				s := env.acquired(l)
 				began := time.Now()
 				s.expect("HELLO 3")
 				require.Equal(t, 10*time.Second, time.Since(began))
-				s.say(master)
+				s.reply(master)
 				s.expect("HELLO 3")
 				require.Equal(t, 20*time.Second, time.Since(began))
 				if c.answer != "" {
-					s.say(c.answer)
+					s.reply(c.answer)
 				}
-				require.ErrorContains(t, effect[End](w).Loss, c.lost)
+				require.ErrorContains(t, nextEffect[End](env).Loss, c.lost)
 				if c.answer == "" {
 					require.Equal(t, 25*time.Second, time.Since(began))
 				}
 				_, open := <-s.commands
 				require.False(t, open, "the socket is closed")
-				w.end(l)
+				env.close(l)
 			})
 		})
 	}
 }
 
-func TestLoopTellsTheSocketsError(t *testing.T) {
+func TestLoopReportsSocketError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		l := w.start()
-		s := w.held(l)
+		env := newTestEnvironment(t)
+		l := env.start()
+		s := env.acquired(l)
 		began := time.Now()
 		require.NoError(t, s.conn.Close())
-		require.ErrorIs(t, effect[End](w).Loss, io.EOF)
+		require.ErrorIs(t, nextEffect[End](env).Loss, io.EOF)
 		require.Zero(t, time.Since(began))
-		require.Empty(t, w.dials, "nothing takes its place")
-		w.end(l)
+		require.Empty(t, env.dials, "a lost socket is not replaced")
+		env.close(l)
 	})
 }
 
-// A peer that does not read: the write must not hold the lock for ever, and
-// its owner is told.
-func TestLoopDoesNotWriteForEver(t *testing.T) {
+// The server does not read. A blocked write must not block the lock: a cancelled
+// call has its answer.
+func TestLoopBoundsWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		l := w.start()
+		env := newTestEnvironment(t)
+		l := env.start()
 		require.True(t, l.Send(Acquire{Call: 1}))
-		<-w.dials
+		<-env.dials
 		here, there := net.Pipe()
-		w.sockets <- here
+		env.sockets <- here
 		began := time.Now()
-		synctest.Wait() // it is writing
+		synctest.Wait() // until the write blocks
 		l.Send(Cancel{Call: 1, Cause: context.Canceled})
-		r := effect[Refuse](w)
+		r := nextEffect[Refuse](env)
 		require.LessOrEqual(t, time.Since(began), 600*time.Millisecond)
 		require.ErrorIs(t, r.Refusal.Cause, context.Canceled)
 		require.NoError(t, there.Close())
-		w.end(l)
+		env.close(l)
 	})
 }
 
-func TestLoopClosesWhatArrivesTooLate(t *testing.T) {
+func TestLoopClosesLateDials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.deaf = true
-		l := w.start()
+		env := newTestEnvironment(t)
+		env.ignoreContext = true
+		l := env.start()
 		l.Send(Acquire{Call: 1})
-		<-w.dials
+		<-env.dials
 		began := time.Now()
 		l.Send(Cancel{Call: 1, Cause: context.Canceled})
-		effect[Refuse](w)
-		require.Zero(t, time.Since(began), "a dial that goes on holds nobody up")
+		nextEffect[Refuse](env)
+		require.Zero(t, time.Since(began), "a cancelled call does not wait for its dial")
 
-		// Another dial has begun when the first one succeeds.
+		// The first dial succeeds when another one has begun.
 		l.Send(Acquire{Call: 2})
-		<-w.dials
+		<-env.dials
 		for range 2 {
 			here, there := net.Pipe()
-			w.sockets <- here
+			env.sockets <- here
 			synctest.Wait()
 			_ = there.SetReadDeadline(time.Now().Add(time.Second))
 			_, err := there.Read(make([]byte, 1))
 			if errors.Is(err, io.EOF) {
-				continue // the late one
+				continue // of the first dial
 			}
-			require.NoError(t, err, "the one that is awaited logs in")
+			require.NoError(t, err, "the connection of the second dial logs in")
 			require.NoError(t, there.Close())
 		}
-		w.end(l)
-		// One that is still out finds that nobody waits.
-		for len(w.dials) > 0 {
-			<-w.dials
+		env.close(l)
+		// A dial that ends after the loop closes its connection, too.
+		for len(env.dials) > 0 {
+			<-env.dials
 			here, there := net.Pipe()
-			w.sockets <- here
+			env.sockets <- here
 			_, err := there.Read(make([]byte, 1))
 			require.ErrorIs(t, err, io.EOF)
 		}
 	})
 }
 
-func TestLoopFollowsTheMaster(t *testing.T) {
+func TestLoopReportsMasterChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		l := w.start()
-		w.held(l)
+		env := newTestEnvironment(t)
+		l := env.start()
+		env.acquired(l)
 		moved := errors.New("moved")
-		(<-w.moved) <- moved
-		require.ErrorIs(t, effect[End](w).Loss, moved)
-		w.end(l)
+		(<-env.masterMoved) <- moved
+		require.ErrorIs(t, nextEffect[End](env).Loss, moved)
+		env.close(l)
 	})
 }
 
-func TestLoopEndsWhenNobodyIsLeft(t *testing.T) {
+func TestLoopEndsWhenUnreferenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		l := w.start()
+		env := newTestEnvironment(t)
+		l := env.start()
 		l.Send(Unreferenced{})
 		<-l.Done()
 		require.False(t, l.Send(Acquire{Call: 1}))

@@ -17,11 +17,11 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the transcripts' expected output anew")
+var rewrite = flag.Bool("rewrite", false, "replace the transcripts' expected output by the actual one")
 
-// TestTranscripts plays the files of testdata. In a file, a comment is kept, a
-// block of commands ends with ----, and behind it stands what the machine did,
-// up to an empty line. See CONTRIBUTING.md.
+// TestTranscripts replays the files of testdata and compares the machine's output
+// with theirs. A block of inputs ends with ----, the output follows, and an empty
+// line ends it. CONTRIBUTING.md describes the language.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestTranscripts(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			got := play(t, string(text))
+			got := replay(t, string(text))
 			if *rewrite {
 				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 				return
@@ -40,10 +40,10 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs a transcript and returns it with the output that it gives.
-func play(t *testing.T, text string) string {
+// replay runs the inputs of a transcript and returns it with the actual output.
+func replay(t *testing.T, text string) string {
 	var out strings.Builder
-	p := newPlayer(t)
+	p := newReplayer(t)
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -58,7 +58,7 @@ func play(t *testing.T, text string) string {
 				out.WriteString(line + "\n")
 			}
 		case line == "new" || strings.HasPrefix(line, "new "):
-			p = newPlayer(t, strings.Fields(line)[1:]...)
+			p = newReplayer(t, strings.Fields(line)[1:]...)
 			out.WriteString(line + "\n")
 		default:
 			p.command(line)
@@ -68,47 +68,47 @@ func play(t *testing.T, text string) string {
 	return out.String()
 }
 
-// player drives one machine by the words of a transcript.
-type player struct {
-	t     *testing.T
-	m     *Machine
-	lease *Lease // instead of it
-	start time.Time
-	now   time.Time
-	lines []string
-	asked int
-	sent  []Command // what the server has yet to answer
+// replayer runs the inputs of a transcript on one machine.
+type replayer struct {
+	t          *testing.T
+	m          *Machine
+	lease      *Lease // instead of m
+	start      time.Time
+	now        time.Time
+	lines      []string
+	nextName   int
+	unanswered []Command // the server's replies to these have not come
 }
 
-// newPlayer starts a machine. The options are words: shared, fenced, once, and
-// db=1, label=x, self-check=3s, max-wait=1s; or lease, and then max-wait only.
-func newPlayer(t *testing.T, options ...string) *player {
+// newReplayer makes a machine. The options of a presence lock are shared, fenced,
+// once, db=1, label=x, self-check=3s and max-wait=1s, those of a lease are lease
+// and max-wait=1s.
+func newReplayer(t *testing.T, options ...string) *replayer {
 	has := func(option string) bool { return slices.Contains(options, option) }
-	p := &player{t: t, start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	p := &replayer{t: t, start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	p.now = p.start
 	if has("lease") {
 		p.lease = NewLease(LeaseConfig{
-			ID: func() string { p.asked++; return fmt.Sprintf("k%d", p.asked) }, Jitter: func() float64 { return 0.5 },
+			ID: func() string { p.nextName++; return fmt.Sprintf("k%d", p.nextName) }, Jitter: func() float64 { return 0.5 },
 			TTL: 60 * time.Second, Renew: 20 * time.Second, Poll: 100 * time.Millisecond,
-			MaxWait: setting[time.Duration](t, options, "max-wait"),
+			MaxWait: option[time.Duration](t, options, "max-wait"),
 		})
 		return p
 	}
 	p.m = NewMachine(Config{
 		Channel: "C", Waiters: "WAIT", WakeChannel: func(id string) string { return "W" + id },
-		Response: func() string { p.asked++; return fmt.Sprintf("R%d", p.asked) },
+		Response: func() string { p.nextName++; return fmt.Sprintf("R%d", p.nextName) },
 		Jitter:   func() float64 { return 0.5 },
 		Health:   10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
-		Shared: has("shared"), Fenced: has("fenced"), DB: setting[int](t, options, "db"), Once: has("once"),
-		Label: setting[string](t, options, "label"), SelfCheck: setting[time.Duration](t, options, "self-check"),
-		MaxWait: setting[time.Duration](t, options, "max-wait"),
+		Shared: has("shared"), Fenced: has("fenced"), DB: option[int](t, options, "db"), Once: has("once"),
+		Label: option[string](t, options, "label"), SelfCheck: option[time.Duration](t, options, "self-check"),
+		MaxWait: option[time.Duration](t, options, "max-wait"),
 	})
 	return p
 }
 
-// setting reads an option of the form key=value, the zero value if it is not
-// there.
-func setting[T any](t *testing.T, options []string, key string) (v T) {
+// option reads an option of the form key=value. A missing one has the zero value.
+func option[T any](t *testing.T, options []string, key string) (v T) {
 	for _, o := range options {
 		text, ok := strings.CutPrefix(o, key+"=")
 		if !ok {
@@ -130,11 +130,11 @@ func setting[T any](t *testing.T, options []string, key string) (v T) {
 	return v
 }
 
-// command takes one line. "wait 5ms" lets time pass, "tick" lets it pass up to
-// the deadline and tells the machine, "settle" lets the server answer all that
-// has only one answer, up to the first question that has more. Everything else
-// is an input.
-func (p *player) command(line string) {
+// command runs one line of inputs. "wait 5ms" advances the clock, "tick" advances
+// it to the deadline and feeds a Tick, "replies" feeds the replies that have only
+// one possible content, up to the first command whose reply has several. Every
+// other line is one input.
+func (p *replayer) command(line string) {
 	words := strings.Fields(line)
 	switch words[0] {
 	case "wait":
@@ -142,8 +142,8 @@ func (p *player) command(line string) {
 		require.NoError(p.t, err)
 		p.now = p.now.Add(d)
 		return
-	case "settle":
-		p.settle()
+	case "replies":
+		p.replies()
 		return
 	case "tick":
 		at := p.machine().Deadline()
@@ -155,21 +155,21 @@ func (p *player) command(line string) {
 	p.feed(p.input(words))
 }
 
-func (p *player) feed(in Input) {
-	p.strike(in)
+func (p *replayer) feed(in Input) {
+	p.removeAnswered(in)
 	for _, e := range p.machine().Step(p.now, in) {
-		p.lines = append(p.lines, describe(e)...)
+		p.lines = append(p.lines, describeEffect(e)...)
 		switch e := e.(type) {
 		case *Send:
-			p.sent = append(p.sent, e.Commands...)
+			p.unanswered = append(p.unanswered, e.Commands...)
 		case Drop, Park:
-			p.sent = nil
+			p.unanswered = nil
 		}
 	}
 }
 
-// strike takes off the list what an input answers.
-func (p *player) strike(in Input) {
+// removeAnswered removes the command that an input is the reply to.
+func (p *replayer) removeAnswered(in Input) {
 	ops := map[string][]Op{
 		"Subscribed": {Subscribe}, "Unsubscribed": {Unsubscribe}, "Counted": {Count, CountAndDraw}, "Polled": {Poll},
 		"Probed": {Probe, ProbeAndDraw}, "WaitersCounted": {CountWaiters}, "Waked": {Wake}, "Listed": {List}, "Killed": {Kill},
@@ -178,14 +178,15 @@ func (p *player) strike(in Input) {
 	if f, ok := in.(Failed); ok {
 		ops = []Op{f.Command}
 	}
-	if i := slices.IndexFunc(p.sent, func(c Command) bool { return slices.Contains(ops, c.Op) }); i >= 0 {
-		p.sent = slices.Delete(p.sent, i, i+1)
+	if i := slices.IndexFunc(p.unanswered, func(c Command) bool { return slices.Contains(ops, c.Op) }); i >= 0 {
+		p.unanswered = slices.Delete(p.unanswered, i, i+1)
 	}
 }
 
-func (p *player) settle() {
-	for len(p.sent) > 0 {
-		switch c := p.sent[0]; c.Op {
+// replies feeds the replies that have only one possible content.
+func (p *replayer) replies() {
+	for len(p.unanswered) > 0 {
+		switch c := p.unanswered[0]; c.Op {
 		case Subscribe:
 			p.feed(Subscribed{c.Channel})
 		case Unsubscribe:
@@ -200,8 +201,8 @@ func (p *player) settle() {
 	}
 }
 
-// output is what has happened since it was last asked for.
-func (p *player) output() string {
+// output returns the effects since its last call, and the state.
+func (p *replayer) output() string {
 	var b strings.Builder
 	for _, line := range p.lines {
 		b.WriteString(line + "\n")
@@ -221,7 +222,7 @@ func (p *player) output() string {
 	return b.String()
 }
 
-func (p *player) machine() machine {
+func (p *replayer) machine() machine {
 	if p.lease != nil {
 		return p.lease
 	}
@@ -237,8 +238,8 @@ var phaseNames = [...]string{
 	confirming: "confirming", reconfirming: "reconfirming", leaving: "leaving", sleeping: "sleeping", holding: "holding",
 }
 
-// input reads the words of an input.
-func (p *player) input(words []string) Input {
+// input parses an input.
+func (p *replayer) input(words []string) Input {
 	arg := func(i int) string {
 		if i < len(words) {
 			return words[i]
@@ -264,15 +265,15 @@ func (p *player) input(words []string) Input {
 		return Reclaimed{Call: arg(1), Cause: errors.New("context ended")}
 	case "release":
 		return Release{Hold: arg(1)}
-	case "shut":
+	case "close-hold":
 		return Release{Hold: arg(1), Loss: ErrClosed}
 	case "abandon":
 		return Abandon{Hold: arg(1), Cause: errors.New("context ended")}
-	case "inquire":
+	case "check-owned":
 		return CheckOwned{Hold: arg(1), Call: arg(2)}
 	case "close":
 		return Close{}
-	case "orphan":
+	case "unreferenced":
 		return Unreferenced{}
 	case "dialed":
 		return Dialed{Dial: p.m.link.dial, ID: arg(2), Fresh: arg(1) == "fresh"}
@@ -294,12 +295,12 @@ func (p *player) input(words []string) Input {
 	case "wake-readers":
 		return Woken{Wake: protocol.Wake{Readers: true}}
 	case "count":
-		return Counted{N: number(1), Token: int64(setting[int](p.t, words, "token"))}
-	case "look":
+		return Counted{N: number(1), Token: int64(option[int](p.t, words, "token"))}
+	case "poll":
 		return Polled{N: number(1), Sleepers: number(2)}
 	case "probe":
-		return Probed{N: number(1), Token: int64(setting[int](p.t, words, "token"))}
-	case "listening":
+		return Probed{N: number(1), Token: int64(option[int](p.t, words, "token"))}
+	case "waiters":
 		var counts []int
 		for i := range words[1:] {
 			counts = append(counts, number(i+1))
@@ -318,11 +319,11 @@ func (p *player) input(words []string) Input {
 	case "error":
 		op, text := p.op(arg(1))
 		return Failed{Command: op, Text: text, Message: rest(2)}
-	case "ran": // <number> ok [token=7] | taken <holder> <ttl> | error <text>
+	case "ran": // <number> ok [token=7] | taken <holder> <ttl> | error <text> | fault <text>
 		in := Ran{Num: number(1)}
 		switch arg(2) {
 		case "ok":
-			in.Reply = LeaseReply{OK: true, Token: int64(setting[int](p.t, words, "token"))}
+			in.Reply = LeaseReply{OK: true, Token: int64(option[int](p.t, words, "token"))}
 		case "taken":
 			ttl, err := time.ParseDuration(arg(4))
 			require.NoError(p.t, err)
@@ -333,7 +334,7 @@ func (p *player) input(words []string) Input {
 			in.Err = errors.New(rest(3))
 		}
 		return in
-	case "nudged":
+	case "key-released":
 		return KeyReleased{}
 	case "slept":
 		d, err := time.ParseDuration(arg(1))
@@ -348,23 +349,25 @@ func (p *player) input(words []string) Input {
 	return nil
 }
 
-// commandNames are what the transcripts call the commands.
+// commandNames are the names of commands in transcripts.
 var commandNames = [...]string{
 	Login: "HELLO-AUTH", Hello: "HELLO", Auth: "AUTH", Select: "SELECT", Subscribe: "SUBSCRIBE", Unsubscribe: "UNSUBSCRIBE",
-	Count: "COUNT", CountAndDraw: "DRAW", Poll: "LOOK", Probe: "PROBE", ProbeAndDraw: "DRAW-PROBE", SelfPing: "ECHO", Answer: "ANSWER",
-	Wake: "WAKE", WakeReaders: "SUMMON", CountWaiters: "LISTEN", List: "LIST", Kill: "KILL",
+	Count: "COUNT", CountAndDraw: "COUNT-AND-DRAW", Poll: "POLL", Probe: "PROBE", ProbeAndDraw: "PROBE-AND-DRAW", SelfPing: "SELF-PING", Answer: "ANSWER",
+	Wake: "WAKE", WakeReaders: "WAKE-READERS", CountWaiters: "COUNT-WAITERS", List: "LIST", Kill: "KILL",
 }
 
-// op reads the name of a command, with -TEXT behind it for a script's text.
-func (p *player) op(name string) (op Op, text bool) {
+// op parses the name of a command. The suffix -TEXT stands for a script that was
+// sent with its text.
+func (p *replayer) op(name string) (op Op, text bool) {
 	name, text = strings.CutSuffix(name, "-TEXT")
 	i := slices.Index(commandNames[:], name)
 	require.Positive(p.t, i, "unknown command %q", name)
 	return Op(i), text
 }
 
-// queue reads "b:x,c:s": waiters and what they want.
-func (p *player) queue(text string) (q protocol.Queue) {
+// queue parses "b:x,c:s": waiters, and whether they want an exclusive or a shared
+// hold.
+func (p *replayer) queue(text string) (q protocol.Queue) {
 	for entry := range strings.SplitSeq(text, ",") {
 		if id, want, ok := strings.Cut(entry, ":"); ok {
 			q = append(q, protocol.Waiter{ID: id, Want: p.want(want)})
@@ -373,7 +376,7 @@ func (p *player) queue(text string) (q protocol.Queue) {
 	return q
 }
 
-func (p *player) want(letter string) protocol.Mode {
+func (p *replayer) want(letter string) protocol.Mode {
 	if letter == "s" {
 		return protocol.Shared
 	}
@@ -381,8 +384,8 @@ func (p *player) want(letter string) protocol.Mode {
 	return protocol.Exclusive
 }
 
-// ping reads "<response> [from <id> [x|s [first <queue>]]]".
-func (p *player) ping(words []string) protocol.Ping {
+// ping parses "<response> [from <id> [x|s [first <queue>]]]".
+func (p *replayer) ping(words []string) protocol.Ping {
 	ping := protocol.Ping{Response: words[0]}
 	if len(words) >= 3 && words[1] == "from" {
 		ping.ID = words[2]
@@ -396,8 +399,8 @@ func (p *player) ping(words []string) protocol.Ping {
 	return ping
 }
 
-// connections reads "<num>:<id>", "<num>:legacy", "<num>:" each.
-func (p *player) connections(words []string) (list []Connection) {
+// connections parses words of the forms "<num>:<id>", "<num>:legacy" and "<num>:".
+func (p *replayer) connections(words []string) (list []Connection) {
 	for _, w := range words {
 		num, id, ok := strings.Cut(w, ":")
 		n, err := strconv.ParseInt(num, 10, 64)
@@ -411,16 +414,16 @@ func (p *player) connections(words []string) (list []Connection) {
 	return list
 }
 
-// record reads "<id> <mode>" and words for the rest, or "legacy".
-func (p *player) record(words []string) (r protocol.Record, q protocol.Queue) {
+// record parses "<id> <mode>" and words for the other fields, or "legacy".
+func (p *replayer) record(words []string) (r protocol.Record, q protocol.Queue) {
 	if words[0] == "legacy" {
 		return protocol.Record{Mode: protocol.Exclusive, Legacy: true}, nil
 	}
 	mode, ok := protocol.ParseMode(words[1])
 	require.True(p.t, ok, "%v", words)
 	r = protocol.Record{ID: words[0], Mode: mode, Election: protocol.NotElected}
-	r.Place = setting[int](p.t, words, "place")
-	r.Label = setting[string](p.t, words, "label")
+	r.Place = option[int](p.t, words, "place")
+	r.Label = option[string](p.t, words, "label")
 	for _, w := range words[2:] {
 		switch {
 		case w == "elected":
@@ -430,7 +433,7 @@ func (p *player) record(words []string) (r protocol.Record, q protocol.Queue) {
 		case w == "joining":
 			r.Joining = true
 		case strings.HasPrefix(w, "db="):
-			r.Fenced, r.DB = true, setting[int](p.t, words, "db")
+			r.Fenced, r.DB = true, option[int](p.t, words, "db")
 		case strings.HasPrefix(w, "queue="):
 			q = p.queue(w[len("queue="):])
 		case strings.HasPrefix(w, "place="), strings.HasPrefix(w, "label="):
@@ -441,12 +444,12 @@ func (p *player) record(words []string) (r protocol.Record, q protocol.Queue) {
 	return r, q
 }
 
-// describe writes an effect down.
-func describe(e Effect) []string {
+// describeEffect formats an effect, one line or several.
+func describeEffect(e Effect) []string {
 	switch e := e.(type) {
 	case Dial:
 		if e.Fresh {
-			return []string{fmt.Sprintf("dial %d, no idle socket", e.Dial)}
+			return []string{fmt.Sprintf("dial %d, not an idle socket", e.Dial)}
 		}
 		return []string{fmt.Sprintf("dial %d", e.Dial)}
 	case Run:
@@ -455,14 +458,14 @@ func describe(e Effect) []string {
 		if e.On {
 			return []string{"listen for releases"}
 		}
-		return []string{"listen no more"}
+		return []string{"stop listening"}
 	case CancelDial:
 		return []string{"cancel dial"}
 	case Drop:
 		return []string{"close the socket"}
 	case Park:
 		if e.Last {
-			return []string{"park the socket, at last"}
+			return []string{"park the socket, last"}
 		}
 		return []string{"park the socket"}
 	case Stop:
@@ -490,7 +493,7 @@ func describe(e Effect) []string {
 		}
 		return []string{fmt.Sprintf("RELEASED %v", e.Hold)}
 	case OwnedAnswer:
-		return []string{fmt.Sprintf("OWNS %v %v", e.Call, e.Owned)}
+		return []string{fmt.Sprintf("OWNED %v %v", e.Call, e.Owned)}
 	case Notify:
 		return []string{"event " + describeEvent(e.Event)}
 	}
@@ -551,7 +554,7 @@ func describeWant(m protocol.Mode) string {
 	return "x"
 }
 
-// describeQueue is a queue as one word, or nothing.
+// describeQueue formats a queue as one word, an empty one as none.
 func describeQueue(q protocol.Queue) []string {
 	if len(q) == 0 {
 		return nil
@@ -593,14 +596,14 @@ func describeRecord(r protocol.Record) string {
 	return s
 }
 
-var whys = [...]string{
-	Contended: "contended", Inconclusive: "inconclusive", Cancelled: "cancelled", LockClosed: "shut", AttemptError: "broken",
+var reasonNames = [...]string{
+	Contended: "contended", Inconclusive: "inconclusive", Cancelled: "cancelled", LockClosed: "lock closed", AttemptError: "attempt error",
 	Expired: "expired",
 }
 
 func describeRefusal(r Refusal) string {
 	var s strings.Builder
-	s.WriteString(whys[r.Reason])
+	s.WriteString(reasonNames[r.Reason])
 	if r.Cause != nil {
 		s.WriteString(": " + r.Cause.Error())
 	}
@@ -614,13 +617,13 @@ func describeRefusal(r Refusal) string {
 		s.WriteString(fmt.Sprintf("; %d silent", r.Silent))
 	}
 	for _, c := range r.SilentConns {
-		s.WriteString("; mute " + describeConnection(c))
+		s.WriteString("; silent connection " + describeConnection(c))
 	}
 	if r.ReapErr != nil {
-		s.WriteString("; denied: " + r.ReapErr.Error())
+		s.WriteString("; reap error: " + r.ReapErr.Error())
 	}
 	if r.LastErr != nil {
-		s.WriteString("; trouble: " + r.LastErr.Error())
+		s.WriteString("; last error: " + r.LastErr.Error())
 	}
 	return s.String()
 }
@@ -649,7 +652,7 @@ func describeEvent(e Event) string {
 		}
 		return s.String()
 	case Granted:
-		return fmt.Sprintf("granted trips=%d waited=%v%s", e.RoundTrips, e.Waited, describeToken(e.Token))
+		return fmt.Sprintf("granted round-trips=%d waited=%v%s", e.RoundTrips, e.Waited, describeToken(e.Token))
 	case Reaped:
 		return "reaped " + describeConnection(e.Connection)
 	case ReapDenied:

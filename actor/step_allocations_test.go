@@ -1,4 +1,5 @@
-// Under the race detector pools lose things, and allocations cannot be counted.
+// Without the race detector: under it a sync.Pool drops items at random, so
+// allocations cannot be counted.
 
 //go:build !race
 
@@ -13,14 +14,14 @@ import (
 	"github.com/tetherlock/tether/protocol"
 )
 
-// cycle is a piece of a lock's life that can be repeated for ever: it ends where
-// it has begun. Its inputs are made once, so that what it allocates is the
-// machine's doing.
+// cycle is a sequence of inputs that ends in the state in which it begins, so it
+// can be repeated. The inputs are made once, so that all allocations are the
+// machine's.
 type cycle struct {
-	name    string
-	inputs  []Input
-	last    Effect // what the last input must cause
-	ceiling float64
+	name      string
+	inputs    []Input
+	last      Effect // what the last input must cause
+	maxAllocs float64
 }
 
 const (
@@ -29,7 +30,7 @@ const (
 	cycleOther = "0123456789abcdef0123456789abcdef"
 )
 
-// cycles are those of a presence lock whose socket is warm.
+// cycles are the cycles of a presence lock with a warm socket.
 func cycles() []cycle {
 	ping := protocol.Ping{Response: "S", ID: cycleOther, Want: protocol.Exclusive}
 	holder := protocol.Record{ID: cycleOther, Mode: protocol.Exclusive, Election: protocol.Elected, Held: 5, Place: 1}
@@ -41,14 +42,14 @@ func cycles() []cycle {
 				Acquire{Call: cycleCall}, Subscribed{"C"}, Counted{N: 1}, Greeted{"master", "standalone"},
 				Release{Hold: cycleCall}, Unsubscribed{"C"},
 			},
-			last: Released{Hold: cycleCall}, ceiling: 8,
+			last: Released{Hold: cycleCall}, maxAllocs: 8,
 		},
 		{
 			name:   "answer to a ping",
-			inputs: []Input{Pinged{ping}, Done{}}, ceiling: 1,
+			inputs: []Input{Pinged{ping}, Done{}}, maxAllocs: 1,
 		},
 		{
-			// A try among three: the others are a holder and who waits for it.
+			// Three participants: this try, a holder, and a contender.
 			name: "contended try",
 			inputs: []Input{
 				Acquire{Call: cycleCall, Try: true}, Subscribed{"C"}, Counted{N: 3}, Greeted{"master", "standalone"},
@@ -56,48 +57,48 @@ func cycles() []cycle {
 				Probed{N: 3}, Greeted{"master", "standalone"}, Answered{Response: "R", Record: waiter},
 				Unsubscribed{"R"}, Unsubscribed{"C"},
 			},
-			last: Refuse{Call: cycleCall, Refusal: Refusal{Reason: Contended, Holders: []protocol.Record{holder}}}, ceiling: 8,
+			last: Refuse{Call: cycleCall, Refusal: Refusal{Reason: Contended, Holders: []protocol.Record{holder}}}, maxAllocs: 8,
 		},
 	}
 }
 
-// cyclist plays cycles.
-type cyclist struct {
+// cycleRunner runs cycles on a machine.
+type cycleRunner struct {
 	m   *Machine
 	now time.Time
 }
 
-// newCyclist returns a machine that rests beside a warm socket, or holds if the
-// cycle is one of a holder.
-func newCyclist(c cycle) *cyclist {
-	p := &cyclist{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+// newCycleRunner returns a machine that is idle and has a warm socket, or that
+// holds if the cycle is one of a holder.
+func newCycleRunner(c cycle) *cycleRunner {
+	p := &cycleRunner{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	p.m = NewMachine(Config{
 		Channel: "C", Waiters: "WAIT", WakeChannel: func(string) string { return "W" },
 		Response: func() string { return "R" }, Jitter: func() float64 { return 0.5 },
 		Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
 	})
-	p.play(Acquire{Call: cycleCall}, Dialed{Dial: 1, ID: cycleOwn, Fresh: true}, Done{}, Subscribed{"C"}, Counted{N: 1}, Greeted{"master", "standalone"})
+	p.step(Acquire{Call: cycleCall}, Dialed{Dial: 1, ID: cycleOwn, Fresh: true}, Done{}, Subscribed{"C"}, Counted{N: 1}, Greeted{"master", "standalone"})
 	if c.last != nil {
-		p.play(Release{Hold: cycleCall}, Unsubscribed{"C"})
+		p.step(Release{Hold: cycleCall}, Unsubscribed{"C"})
 	}
 	return p
 }
 
-func (p *cyclist) play(inputs ...Input) (effects []Effect) {
+func (p *cycleRunner) step(inputs ...Input) (effects []Effect) {
 	for _, in := range inputs {
 		effects = p.m.Step(p.now, in)
 	}
 	return effects
 }
 
-// ride plays a cycle once and holds it to its end.
-func (p *cyclist) ride(tb testing.TB, c cycle) {
+// runOnce runs a cycle once and checks its last effect.
+func (p *cycleRunner) runOnce(tb testing.TB, c cycle) {
 	tb.Helper()
-	effects := p.play(c.inputs...)
+	effects := p.step(c.inputs...)
 	if c.last != nil {
 		require.Contains(tb, effects, c.last)
 	}
-	require.True(tb, p.m.link.allConfirmed(), "the server owes something")
+	require.True(tb, p.m.link.allConfirmed(), "replies or confirmations are missing")
 }
 
 // leaseCycle acquires and releases a lease.
@@ -124,11 +125,11 @@ func newCycleLease() *Lease {
 func BenchmarkStep(b *testing.B) {
 	for _, c := range cycles() {
 		b.Run(c.name, func(b *testing.B) {
-			p := newCyclist(c)
-			p.ride(b, c)
+			p := newCycleRunner(c)
+			p.runOnce(b, c)
 			b.ReportAllocs()
 			for b.Loop() {
-				p.play(c.inputs...)
+				p.step(c.inputs...)
 			}
 		})
 	}
@@ -141,15 +142,15 @@ func BenchmarkStep(b *testing.B) {
 	})
 }
 
-// TestStepAllocations holds the machines to what they allocate, which every user
-// of a lock pays for.
+// TestStepAllocations bounds the allocations of the machines: every user of a lock
+// pays for them.
 func TestStepAllocations(t *testing.T) {
 	for _, c := range cycles() {
 		t.Run(c.name, func(t *testing.T) {
-			p := newCyclist(c)
-			p.ride(t, c)
-			p.ride(t, c)
-			require.LessOrEqual(t, testing.AllocsPerRun(100, func() { p.play(c.inputs...) }), c.ceiling)
+			p := newCycleRunner(c)
+			p.runOnce(t, c)
+			p.runOnce(t, c)
+			require.LessOrEqual(t, testing.AllocsPerRun(100, func() { p.step(c.inputs...) }), c.maxAllocs)
 		})
 	}
 	t.Run("lease", func(t *testing.T) {

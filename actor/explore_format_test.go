@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// clean writes a value down for a transcript, without the fields that are
-// zero.
-func clean(v any) string {
+// formatValue formats a value for the log of a run, without fields that are zero.
+func formatValue(v any) string {
 	var b strings.Builder
-	writeClean(&b, reflect.ValueOf(v))
+	writeValue(&b, reflect.ValueOf(v))
 	return strings.ReplaceAll(b.String(), idTail, "")
 }
 
-func writeClean(b *strings.Builder, v reflect.Value) {
+func writeValue(b *strings.Builder, v reflect.Value) {
 	switch {
 	case !v.IsValid():
 		b.WriteString("nil")
 	case v.Type() == reflect.TypeFor[time.Time]() && !v.CanInterface():
 		b.WriteString("some time")
 	case v.Type() == reflect.TypeFor[time.Time]():
-		fmt.Fprintf(b, "%v", v.Interface().(time.Time).Sub(dawn))
+		fmt.Fprintf(b, "%v", v.Interface().(time.Time).Sub(epoch))
 	case v.CanInterface() && v.Type().Implements(reflect.TypeFor[fmt.Stringer]()):
 		fmt.Fprint(b, v.Interface())
 	case v.CanInterface() && v.Type().Implements(reflect.TypeFor[error]()):
 		fmt.Fprintf(b, "%q", fmt.Sprint(v.Interface()))
 	case v.Kind() == reflect.Interface:
-		writeClean(b, v.Elem())
+		writeValue(b, v.Elem())
 	case v.Kind() == reflect.Pointer:
 		b.WriteString("&")
-		writeClean(b, v.Elem())
+		writeValue(b, v.Elem())
 	case v.Kind() == reflect.Struct:
 		writeStruct(b, v)
 	case v.Kind() == reflect.Slice:
@@ -40,7 +39,7 @@ func writeClean(b *strings.Builder, v reflect.Value) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			writeClean(b, v.Index(i))
+			writeValue(b, v.Index(i))
 		}
 		b.WriteString("]")
 	case v.Kind() == reflect.Func:
@@ -56,7 +55,7 @@ func writeStruct(b *strings.Builder, v reflect.Value) {
 	for i := range v.NumField() {
 		if f := v.Field(i); !f.IsZero() {
 			b.WriteString(comma + v.Type().Field(i).Name + ":")
-			writeClean(b, f)
+			writeValue(b, f)
 			comma = " "
 		}
 	}
