@@ -54,6 +54,7 @@ func (c *crewman) haunt(unavailable time.Duration, over <-chan struct{}) error {
 			return c.launch()
 		}},
 		{1, func() error { // killed while it is stopped
+			c.add(stop)
 			if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				return err
 			}
