@@ -15,6 +15,7 @@ var timeType = reflect.TypeFor[time.Time]()
 var unseen = map[string]bool{
 	"cfg": true, "now": true, "out": true, "roundTrips": true, "began": true, "since": true, "Held": true, "token": true, "Token": true, "lastErr": true, "dial": true,
 	"polls": true, "Err": true, "Cause": true, "at": true, "serial": true,
+	"silence": true,
 }
 
 // scribe writes states of worlds down, equal ones equally: response channels

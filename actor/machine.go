@@ -165,9 +165,7 @@ type currentCall struct {
 	lastErr        error             // of the last failed attempt
 	holders        []protocol.Record // seen last
 	place          int               // in their queue
-	silent         int
-	silentConns    []Connection // that did not answer
-	reapErr        error        // why they could not be ended
+	silence        silence
 	polls          int
 	wake           time.Time // when sleeping or elected ends
 	pollFirst      bool      // waking up begins with a count
@@ -178,6 +176,15 @@ type currentCall struct {
 	retryAtOnce    bool // a wake has come in the middle of an attempt
 	readersWoken   bool // all readers were woken
 	crowdBackoffs  int  // how often it has made room for a crowd
+}
+
+// silence is what is known about participants that do not answer.
+type silence struct {
+	count   int
+	conns   []Connection
+	tried   ReapState
+	reapErr error     // why they could not be ended
+	askedAt time.Time // when they were asked, the first time if they are searched for
 }
 
 // NewMachine returns an idle machine.
@@ -268,6 +275,7 @@ func (m *Machine) acquire(in Acquire) {
 	case m.canAdmitReader():
 		m.admitReader(in.Call)
 	case in.Try && (m.phase == holding || len(m.calls) > 0 || m.hold.ending):
+		m.noteUnheard()
 		m.do(Refuse{in.Call, m.refusal(Contended, nil)})
 	default:
 		m.calls = append(m.calls, pendingCall{in, m.now, limit(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
@@ -288,12 +296,33 @@ func (m *Machine) refusal(why Reason, cause error) Refusal {
 		r.Holders = []protocol.Record{m.holder()}
 	} else {
 		r.Holders, r.LastErr = m.current.holders, m.current.lastErr
-		r.Silent, r.SilentConns, r.ReapErr = m.current.silent, m.current.silentConns, m.current.reapErr
-	}
-	if m.phase == electing && m.reaper.pings > 0 && m.probe.n >= 0 {
-		r.Silent, r.SilentConns, r.ReapErr = m.missingAnswers(), m.reaper.silent(), m.reaper.err
+		s := m.current.silence
+		r.Silent, r.SilentConns, r.ReapState, r.ReapErr = s.count, s.conns, s.tried, s.reapErr
+		if s.count > 0 {
+			r.SilentFor, r.Unavailable = m.now.Sub(s.askedAt), m.unavailable()
+		}
+		if s.tried == Searching && m.reaper.pings == 0 {
+			r.ReapState = NotSearched // the attempt failed in the middle of it
+		}
 	}
 	return r
+}
+
+// noteUnheard keeps who has not answered the probe that is under way, before a
+// call ends in the middle of it.
+func (m *Machine) noteUnheard() {
+	r := &m.reaper
+	searching := r.pings > 0 && !r.done
+	switch {
+	case !m.phase.probing(), m.probe.n < 0, m.missingAnswers() == 0:
+	case r.err != nil:
+		m.noteSilent(ReapRefused)
+	case searching:
+		m.noteSilent(Searching)
+	case m.now.Before(m.probe.lastAnswer.Add(m.unavailable() / 10)): // nobody is late yet
+	default:
+		m.noteSilent(NotSearched)
+	}
 }
 
 // begin serves the first call.
@@ -374,6 +403,7 @@ func (m *Machine) cancel(in Cancel) {
 		m.do(Reclaim(in))
 		return
 	}
+	m.noteUnheard()
 	switch i := m.calls.find(in.Call); {
 	case i < 0: // answered already
 	case i == 0 && m.served():
@@ -386,6 +416,7 @@ func (m *Machine) cancel(in Cancel) {
 // expire ends calls that have waited for as long as they may.
 func (m *Machine) expire() {
 	for len(m.calls) > 0 && m.due(m.expiry()) {
+		m.noteUnheard()
 		r := m.refusal(Expired, nil)
 		if m.calls[0].Try {
 			r = m.tryRefusal()

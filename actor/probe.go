@@ -307,7 +307,7 @@ func (m *Machine) verdict(others []protocol.Record) protocol.Verdict {
 func (m *Machine) noteHolders(others []protocol.Record) {
 	s := &m.current
 	s.holders = slices.Clone(protocol.Blocking(m.want(), others))
-	s.silent, s.silentConns, s.reapErr, s.place = 0, nil, nil, 0
+	s.silence, s.place = silence{}, 0
 	for _, r := range s.holders {
 		s.place = max(s.place, r.Place)
 	}
@@ -389,26 +389,43 @@ func (m *Machine) demote(others []protocol.Record) {
 
 // unheard ends a probe whose answers did not all come. That says nothing about
 // who holds, so nothing is concluded from it.
-func (m *Machine) inconclusive() {
+func (m *Machine) inconclusive(why ReapState) {
 	missing := m.missingAnswers()
-	mute, denied := m.reaper.silent(), m.reaper.err
 	m.noteHolders(m.probe.records)
-	m.current.silent, m.current.silentConns, m.current.reapErr = missing, mute, denied
+	m.noteSilent(why)
+	// Where the next search may find what this one could not, it comes soon.
+	// Otherwise a look in between shows when they have gone.
+	soon := why == ListLate || why == Undecided
 	switch {
 	case m.phase == confirming:
+		silence := m.current.silence
 		m.demote(m.probe.records)
-		m.current.silent = missing
+		m.current.silence = silence
 	case m.calls[0].Try:
 		m.giveUp(m.refusal(Inconclusive, m.current.lastErr), departLimit)
 	case m.isElected:
 		m.reaper = reaper{}
 		m.phase = elected
-		m.current.wake = m.now.Add(pollsPerProbe * m.jittered(m.cfg.Poll))
+		polls := time.Duration(pollsPerProbe)
+		if soon {
+			polls = 1
+		}
+		m.current.wake = m.now.Add(polls * m.jittered(m.cfg.Poll))
 		m.notify(Waiting{Holders: m.current.holders, Silent: missing, Place: m.current.place})
 	default:
 		m.notify(Waiting{Holders: m.current.holders, Silent: missing, Place: m.current.place})
-		m.depart(departure{pause: m.pollPause(1), pollFirst: true})
+		m.depart(departure{pause: m.pollPause(1), pollFirst: !soon})
 	}
+}
+
+// noteSilent keeps who does not answer the present probe, for errors, and what
+// was tried about it.
+func (m *Machine) noteSilent(what ReapState) {
+	asked := m.probe.sent
+	if what == Searching && !m.reaper.firstPing.IsZero() {
+		asked = m.reaper.firstPing
+	}
+	m.current.silence = silence{m.missingAnswers(), m.reaper.silent(), what, m.reaper.err, asked}
 }
 
 // missing counts who got the ping and has not answered it.

@@ -15,7 +15,8 @@ import (
 // A list before each ping: who joined after a ping never got it, and who left
 // before it need not answer.
 type reaper struct {
-	pings          int // pings so far
+	firstProbe     time.Time // when the first probe had gone out
+	pings          int       // pings so far
 	responses      []string
 	firstPing      time.Time // when the first of them had gone out; zero until then
 	lastPing       time.Time // when the last of them had
@@ -83,6 +84,9 @@ func (m *Machine) unavailable() time.Duration {
 // rolled notes when a ping of the roll has gone out.
 func (m *Machine) reapPingSent() {
 	r := &m.reaper
+	if r.firstProbe.IsZero() {
+		r.firstProbe = m.now
+	}
 	if r.pings == 0 || r.done {
 		return
 	}
@@ -97,32 +101,45 @@ func (m *Machine) reapPingSent() {
 // silentAt is when those whose answers are missing count as silent. Time runs
 // from the replies: while a server pauses writes it holds pings and answers
 // back, and runs a kill. And it runs anew from each answer, for as long as they
-// trickle in.
+// trickle in, but not forever: where others come and go, each of them brings a
+// new probe with new answers, and a frozen holder would never be ended.
 func (m *Machine) silentAt() time.Time {
 	r, heard, patience := &m.reaper, m.probe.lastAnswer, m.unavailable()
 	half, moment := patience/2, patience/10
 	switch {
-	case m.phase == confirming || r.done:
+	case m.phase == confirming, r.done && !m.searchesAgain():
 		return heard.Add(patience)
-	case r.pings == 0:
+	case r.done:
 		return heard.Add(moment)
+	case r.pings == 0:
+		return earlier(heard.Add(moment), r.firstProbe.Add(patience))
 	case r.pings == 1:
-		return later(r.firstPing.Add(half), heard.Add(moment))
+		return later(r.firstPing.Add(half), earlier(heard.Add(moment), r.firstPing.Add(patience)))
 	default:
-		return later(r.firstPing.Add(patience), later(r.lastPing, heard).Add(half))
+		trickle := earlier(heard.Add(half), r.firstPing.Add(slowTimeouts*patience))
+		return later(later(r.firstPing.Add(patience), r.lastPing.Add(half)), trickle)
 	}
 }
+
+// searchesAgain says whether another search may follow one that has ended
+// somebody: meanwhile somebody else may have frozen. A try makes one.
+func (m *Machine) searchesAgain() bool { return m.reaper.err == nil && !m.calls[0].Try }
 
 // overdue takes a probe that has not been answered in time.
 func (m *Machine) overdue() {
 	r := &m.reaper
 	switch {
-	case m.phase == confirming, r.done:
-		m.inconclusive()
+	case m.phase == confirming:
+		m.inconclusive(NotSearched)
 	case r.pings < 2:
 		m.pingSilent()
 	case r.err != nil:
-		m.inconclusive()
+		m.inconclusive(ReapRefused)
+	case r.done && m.searchesAgain():
+		*r = reaper{firstProbe: m.now}
+		m.pingSilent()
+	case r.done:
+		m.inconclusive(NotSearched)
 	default:
 		r.listSent, m.probe.recount = m.now, time.Time{}
 		m.send(Command{Op: List})
@@ -131,6 +148,7 @@ func (m *Machine) overdue() {
 
 // callRoll lists and pings.
 func (m *Machine) pingSilent() {
+	m.noteSilent(Searching)
 	r := &m.reaper
 	r.pings++
 	if r.err != nil {
@@ -150,9 +168,10 @@ func (m *Machine) listed(in Listed) {
 	}
 	last, age := r.pings == 2 && m.probe.n >= 0, m.now.Sub(r.listSent)
 	r.listSent = time.Time{}
-	there := slices.DeleteFunc(in.Connections, func(c Connection) bool { return c.ID == m.link.id })
+	present := slices.DeleteFunc(in.Connections, func(c Connection) bool { return c.ID == m.link.id })
+	there := present
 	if r.listed {
-		there = slices.DeleteFunc(there, func(c Connection) bool { return !slices.Contains(r.candidates, c) })
+		there = slices.DeleteFunc(slices.Clone(present), func(c Connection) bool { return !slices.Contains(r.candidates, c) })
 	}
 	r.candidates, r.listed = there, true
 	switch {
@@ -160,14 +179,15 @@ func (m *Machine) listed(in Listed) {
 	case age > m.unavailable()/2:
 		// Frozen itself meanwhile, it would kill who has woken up since, and
 		// whose answers stand behind this list.
-		m.inconclusive()
+		m.inconclusive(ListLate)
 	default:
-		m.reap()
+		m.reap(present)
 	}
 }
 
-// reap ends the connections of those who are silent, and asks once more.
-func (m *Machine) reap() {
+// reap ends the connections of those who are silent, and asks once more. Present
+// are all connections of now.
+func (m *Machine) reap(present []Connection) {
 	r := &m.reaper
 	r.done = true
 	var kills []Command
@@ -177,11 +197,25 @@ func (m *Machine) reap() {
 			kills = append(kills, Command{Op: Kill, Num: c.Num})
 		}
 	}
-	if len(kills) == 0 {
-		m.inconclusive()
-		return
+	switch {
+	case len(kills) > 0:
+		m.noteSilent(ReapDone)
+		m.current.silence.count, m.current.silence.conns = len(kills), slices.Clone(r.killing)
+		m.sendProbe(electing, kills...)
+	case m.knowsUnheard(present):
+		m.inconclusive(Undecided)
+	default:
+		m.inconclusive(NotFound)
 	}
-	m.sendProbe(electing, kills...)
+}
+
+// knowsUnheard says whether one of several connections is a participant's whose
+// answer to the last ping is missing. It has answered an earlier one, or come
+// in the middle, so this search must spare it; the next one need not.
+func (m *Machine) knowsUnheard(present []Connection) bool {
+	return slices.ContainsFunc(present, func(c Connection) bool {
+		return c.ID != "" && !slices.ContainsFunc(m.probe.records, func(r protocol.Record) bool { return r.ID == c.ID })
+	})
 }
 
 // killed takes the end of a kill.
@@ -205,11 +239,12 @@ func (m *Machine) reapFailed(command Op, f *Fault) {
 	m.reaper.err = f
 	if command == Kill && len(m.reaper.killing) > 0 {
 		m.reaper.killing = m.reaper.killing[1:]
+		m.current.silence.tried, m.current.silence.reapErr = ReapRefused, f
 		return
 	}
 	ending := !m.reaper.listSent.IsZero() && m.reaper.pings == 2 && m.probe.n >= 0
 	m.reaper.listSent = time.Time{}
 	if ending && m.phase == electing {
-		m.inconclusive()
+		m.inconclusive(ReapRefused)
 	}
 }

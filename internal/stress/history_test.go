@@ -18,7 +18,7 @@ const (
 	lost    kind = "lost"  // the hold was lost at Then, as its worker was told
 	denied  kind = "held"  // a try met a holder
 	gaveUp  kind = "gave up"
-	failed  kind = "failed" // an acquire ended because of the server
+	failed  kind = "failed" // a try ended because of the server, or undecided
 	trouble kind = "trouble"
 	stall   kind = "stall" // the process has not run since Then
 	left    kind = "left"  // a worker has ended, and left nothing behind
@@ -68,11 +68,12 @@ type entry struct {
 	// Token and ID are the hold's.
 	Token int64  `json:",omitempty"`
 	ID    string `json:",omitempty"`
-	// Then is an earlier time: when the hold was asked for, when it was lost,
+	// Then is an earlier time: when the lock was asked for, when it was lost,
 	// or when the process last ran.
 	Then time.Duration `json:",omitempty"`
-	N    int64         `json:",omitempty"`
-	Text string        `json:",omitempty"`
+	// N is how long a wait could take, 0 for a try, or what its kind says.
+	N    int64  `json:",omitempty"`
+	Text string `json:",omitempty"`
 }
 
 // clock returns the time that all processes of the machine agree on.

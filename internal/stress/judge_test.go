@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -43,7 +44,9 @@ import (
 //   - a hold whose connection was ended, or whose server was killed, goes on for
 //     longer than its holder needs to be told;
 //   - a hold has no end, although its process was not killed;
-//   - a process that was not killed has not left in order, or tells of trouble.
+//   - a process that was not killed has not left in order, or tells of trouble;
+//   - a wait ends before its context, or because of a participant that does not
+//     answer without saying what was tried about it.
 type judge struct {
 	unavailable time.Duration // after which a silent participant may be cut off
 	health      time.Duration // within which a health check must be answered
@@ -68,6 +71,7 @@ type judge struct {
 // tally is what a history amounts to.
 type tally struct {
 	writers, readers, held, gaveUp, failed  int
+	silent                                  int // of those that got nothing
 	accepted, refused                       int
 	lives, kills, short, long, stalls       int
 	cuts, restarts, pauses, flushes, losses int
@@ -76,12 +80,12 @@ type tally struct {
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("%d grants (%d writers, %d readers), %d tries refused, %d waits given up, %d acquires failed\n"+
+	return fmt.Sprintf("%d grants (%d writers, %d readers), %d tries refused, %d waits given up, %d tries failed, %d of these beside somebody silent\n"+
 		"store: %d writes accepted, %d refused\n"+
 		"%d processes, %d killed, %d short stops, %d long ones, %d stalls\n"+
 		"%d connections cut, %d restarts, %d pauses, %d flushes\n"+
 		"%d losses told (the latest after %v), %d overlaps and %d token inversions explained",
-		t.writers+t.readers, t.writers, t.readers, t.held, t.gaveUp, t.failed,
+		t.writers+t.readers, t.writers, t.readers, t.held, t.gaveUp, t.failed, t.silent,
 		t.accepted, t.refused,
 		t.lives, t.kills, t.short, t.long, t.stalls,
 		t.cuts, t.restarts, t.pauses, t.flushes,
@@ -170,12 +174,8 @@ func (j *judge) read(e entry) {
 		j.readProcess(e)
 	case cutting, cut, down, dead, up, pausing, paused:
 		j.readServer(e)
-	case denied:
-		t.held++
-	case gaveUp:
-		t.gaveUp++
-	case failed:
-		t.failed++
+	case denied, gaveUp, failed:
+		j.readRefusal(e)
 	case flushed, unlearnt:
 		t.flushes++
 	default:
@@ -212,6 +212,31 @@ func (j *judge) readHold(e entry) {
 	h.to = min(h.to, max(e.Then, h.from))
 	j.tally.losses++
 }
+
+// readRefusal judges an acquire that got nothing.
+func (j *judge) readRefusal(e entry) {
+	switch e.Kind {
+	case denied:
+		j.tally.held++
+	case gaveUp:
+		j.tally.gaveUp++
+	default:
+		j.tally.failed++
+	}
+	if e.N > 0 && (e.Kind != gaveUp || e.At < e.Then+time.Duration(e.N)) {
+		j.violate("a wait of %s for %s ends after %v of %v: %s", e.Who, e.Lock, e.At-e.Then, time.Duration(e.N), e.Text)
+	}
+	if strings.Contains(e.Text, "not answer") {
+		j.tally.silent++
+		if e.N > 0 && !slices.ContainsFunc(explanations, func(words string) bool { return strings.Contains(e.Text, words) }) {
+			j.violate("a wait of %s for %s ends without saying what was tried: %s", e.Who, e.Lock, e.Text)
+		}
+	}
+}
+
+// explanations are words of errors that tell what was tried about a participant
+// which does not answer.
+var explanations = []string{" ago", "(disconnected, ", "(not disconnected: ", "cannot be found or disconnected", "under no name of this lock"}
 
 func (j *judge) readStore(e entry) {
 	if e.Kind == refused {

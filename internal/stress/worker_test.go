@@ -155,7 +155,7 @@ func (w *worker) take(name, mode string, over <-chan struct{}) {
 	for {
 		select {
 		case <-over:
-			if !h.turn(h.lock.Acquire, final) {
+			if !h.turn(h.lock.Acquire, final, false) {
 				w.check(fmt.Errorf("no %s of %s, though all is quiet", mode, name))
 			}
 			return
@@ -167,8 +167,8 @@ func (w *worker) take(name, mode string, over <-chan struct{}) {
 
 type acquire func(context.Context) (*tether.Hold, error)
 
-// way is how a lock is asked for, and for how long.
-func (h *hand) way() (acquire, time.Duration) {
+// way is how a lock is asked for, for how long, and whether that is a try.
+func (h *hand) way() (ask acquire, within time.Duration, try bool) {
 	once := func(ctx context.Context) (*tether.Hold, error) { return h.client.Acquire(ctx, h.name, h.options...) }
 	async := func(ctx context.Context) (*tether.Hold, error) {
 		r := <-h.lock.AcquireAsync(ctx)
@@ -176,22 +176,22 @@ func (h *hand) way() (acquire, time.Duration) {
 	}
 	switch n := rand.IntN(20); {
 	case h.Cheat && n < 7:
-		return nil, 0
+		return nil, 0, false
 	case n < 2:
-		return h.lock.TryAcquire, patient
+		return h.lock.TryAcquire, patient, true
 	case n < 4:
-		return once, patient
+		return once, patient, false
 	case n < 5:
-		return async, rand.N(20 * time.Millisecond)
+		return async, rand.N(20 * time.Millisecond), false
 	case n < 7:
-		return h.lock.Acquire, rand.N(20 * time.Millisecond)
+		return h.lock.Acquire, rand.N(20 * time.Millisecond), false
 	default:
-		return h.lock.Acquire, patient
+		return h.lock.Acquire, patient, false
 	}
 }
 
 // turn asks for the lock once, and works under it if it gets it.
-func (h *hand) turn(ask acquire, within time.Duration) bool {
+func (h *hand) turn(ask acquire, within time.Duration, try bool) bool {
 	asked := clock()
 	if ask == nil {
 		h.work(nil, entry{Token: int64(asked / time.Microsecond)})
@@ -201,7 +201,11 @@ func (h *hand) turn(ask acquire, within time.Duration) bool {
 	defer cancel()
 	hold, err := ask(ctx)
 	if err != nil {
-		h.refused(err)
+		e := entry{Then: asked, N: int64(within)}
+		if try {
+			e.N = 0
+		}
+		h.refused(err, e)
 		return false
 	}
 	h.work(hold, entry{Token: hold.Token(), ID: hold.ID(), Then: asked})
@@ -210,7 +214,8 @@ func (h *hand) turn(ask acquire, within time.Duration) bool {
 
 // refused notes an acquire that got nothing. Whatever trying again would not
 // mend is trouble.
-func (h *hand) refused(err error) {
+func (h *hand) refused(err error, e entry) {
+	e.Lock, e.Mode, e.Text = h.name, h.mode, err.Error()
 	_, wrong := errors.AsType[*tether.ConfigError](err)
 	_, unsupported := errors.AsType[*tether.UnsupportedError](err)
 	_, permission := errors.AsType[*tether.PermissionError](err)
@@ -218,11 +223,14 @@ func (h *hand) refused(err error) {
 	case wrong, unsupported, permission, errors.Is(err, tether.ErrClosed):
 		h.check(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		h.add(entry{Kind: gaveUp, Lock: h.name, Mode: h.mode})
+		e.Kind = gaveUp
+		h.add(e)
 	case errors.Is(err, tether.ErrHeld):
-		h.add(entry{Kind: denied, Lock: h.name, Mode: h.mode})
+		e.Kind = denied
+		h.add(e)
 	default:
-		h.add(entry{Kind: failed, Lock: h.name, Mode: h.mode, Text: err.Error()})
+		e.Kind = failed
+		h.add(e)
 	}
 }
 
