@@ -45,6 +45,10 @@ func (s silentPeers) whatElse() string {
 	asked := fmt.Sprintf("asked %v ago", s.since.Round(time.Millisecond))
 	switch s.tried {
 	case actor.Searching:
+		if s.since > s.unavailable {
+			// Answers of others put the end off.
+			return asked + ", the search for it is not over"
+		}
 		return asked + fmt.Sprintf(", disconnected after %v without an answer", s.unavailable)
 	case actor.ReapDone:
 		return "disconnected, not yet asked again"
