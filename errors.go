@@ -193,7 +193,7 @@ func publicError(err error) error {
 // returns.
 func acquireError(name string, maxWait time.Duration, r actor.Refusal) error {
 	cause, trouble := publicError(r.Cause), notContextError(publicError(r.LastErr))
-	quiet := silentPeers{r.SilentConns, publicError(r.ReapErr)}
+	quiet := silentPeers{r.SilentConns, publicError(r.ReapErr), r.ReapState, r.SilentFor, r.Unavailable}
 	switch r.Reason {
 	case actor.Expired:
 		cause = waited(maxWait)

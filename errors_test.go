@@ -163,7 +163,7 @@ func TestSilentParticipantsAreNamed(t *testing.T) {
 		require.Equal(t, 1, held.Silent)
 		require.Len(t, held.Holders, 1)
 		require.Equal(t, h.ID(), held.Holders[0].ID)
-		require.Regexp(t, `; 1 participant does not answer, subscribed under no name of this lock, perhaps from `+addr+`: waited for 2s$`, err.Error())
+		require.Regexp(t, `; 1 participant does not answer, subscribed under no name of this lock, perhaps from `+addr+`( \(asked .* ago\))?: waited for 2s$`, err.Error())
 	})
 	t.Run("to a probe", func(t *testing.T) {
 		s := redistest.Start(t)
@@ -188,4 +188,54 @@ func TestFencedInTwoDatabasesIsAConfigError(t *testing.T) {
 	require.Contains(t, wrong.Reason, "database 0")
 	require.Contains(t, wrong.Reason, "database 5")
 	require.NoError(t, h.Release(t.Context()))
+}
+
+// An acquire that meets a silent participant goes on until its context ends. Its error
+// then says what was tried.
+func TestAcquireGoesOnBesideASilentParticipant(t *testing.T) {
+	acquire := func(t *testing.T, c *tether.Client, within, unavailable time.Duration) string {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		_, err := c.Acquire(ctx, "l", tether.WithUnavailableTimeout(unavailable))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, tether.ErrHeld, "whether it holds is not known")
+		return err.Error()
+	}
+	const name = someID + ` at 127\.0\.0\.1:\d+`
+	t.Run("within the time-out", func(t *testing.T) {
+		s := realServer(t, redistest.Start(t))
+		s.addSilent(t, "l", "l-lock-"+someID)
+		require.Regexp(t, `; 1 participant does not answer: `+name+` \(asked \d+ms ago, disconnected after 4s without an answer\): context`,
+			acquire(t, s.client(t), time.Second, 4*time.Second))
+	})
+	t.Run("nobody may disconnect it", func(t *testing.T) {
+		s := redistest.Start(t)
+		realServer(t, s).addSilent(t, "l", "l-lock-"+someID)
+		c := clientOf(t, redis.NewClient(limitedUser(t, s, "-client|kill")))
+		require.Regexp(t, `; 1 participant does not answer: `+name+`.*, and cannot be found or disconnected: no permission for CLIENT\|KILL: `,
+			acquire(t, c, 5*shortUnavailable, shortUnavailable))
+	})
+	t.Run("disconnected at the end", func(t *testing.T) {
+		s := realServer(t, redistest.Start(t))
+		s.addSilent(t, "l", "l-lock-"+someID)
+		l := s.client(t).Lock("l", tether.WithUnavailableTimeout(2*time.Second))
+		events := l.Events()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		result := l.AcquireAsync(ctx)
+		// A search keeps both response channels of its two pings. What is written
+		// behind them then waits until the pause ends, but for the end of a
+		// connection.
+		require.Eventually(t, func() bool {
+			n, err := s.admin.PubSubChannels(t.Context(), "l-*").Result()
+			return err == nil && len(n) >= 3
+		}, 10*time.Second, time.Millisecond)
+		require.NoError(t, s.admin.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "WRITE").Err())
+		awaitEvent[tether.ReapedEvent](t, events)
+		cancel()
+		r := <-result
+		require.NoError(t, s.admin.Do(t.Context(), "CLIENT", "UNPAUSE").Err())
+		require.ErrorIs(t, r.Err, context.Canceled)
+		require.Regexp(t, `; 1 participant does not answer: `+name+` \(disconnected, not yet asked again\): context canceled$`, r.Err.Error())
+	})
 }

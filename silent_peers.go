@@ -3,6 +3,7 @@ package tether
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tetherlock/tether/actor"
 )
@@ -12,8 +13,11 @@ const mostNamed = 3
 
 // silentPeers is what is known about participants that do not answer.
 type silentPeers struct {
-	conns  []actor.Connection
-	denied error // why they could not be found, or ended
+	conns       []actor.Connection
+	denied      error // why they could not be found, or ended
+	tried       actor.ReapState
+	since       time.Duration // they were asked so long ago
+	unavailable time.Duration // and may take so long
 }
 
 // words describes a number of silent participants.
@@ -26,10 +30,48 @@ func (s silentPeers) words(count int) string {
 		verb = "do"
 	}
 	text := participants(count) + " " + verb + " not answer" + s.who()
+	if more := s.whatElse(); more != "" {
+		text += " (" + more + ")"
+	}
 	if s.denied != nil {
 		text += ", and cannot be found or disconnected: " + stripped(s.denied).Error()
 	}
 	return text
+}
+
+// whatElse tells what was tried, and when, as far as that helps to understand
+// why it was not enough.
+func (s silentPeers) whatElse() string {
+	asked := fmt.Sprintf("asked %v ago", s.since.Round(time.Millisecond))
+	switch s.tried {
+	case actor.Searching:
+		if s.since > s.unavailable {
+			// Answers of others put the end off.
+			return asked + ", the search for it is not over"
+		}
+		return asked + fmt.Sprintf(", disconnected after %v without an answer", s.unavailable)
+	case actor.ReapDone:
+		return "disconnected, not yet asked again"
+	case actor.NotSearched, actor.ReapRefused, actor.NotFound, actor.Undecided, actor.ListLate:
+	}
+	var facts []string
+	reason := unsettled[s.tried]
+	if s.tried == actor.NotFound && len(s.conns) == 0 {
+		reason = "not disconnected: no connection of it was found"
+	}
+	if reason != "" {
+		facts = append(facts, reason)
+	}
+	if s.since > 2*s.unavailable || s.tried == actor.NotSearched && s.since > 0 {
+		facts = append(facts, asked)
+	}
+	return strings.Join(facts, "; ")
+}
+
+// unsettled says why a search has disconnected nobody.
+var unsettled = map[actor.ReapState]string{
+	actor.Undecided: "not disconnected: it answered one of two pings, or came in between",
+	actor.ListLate:  "not disconnected: the list of connections came too late",
 }
 
 func participants(n int) string {

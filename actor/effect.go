@@ -158,8 +158,58 @@ type Refusal struct {
 	// not be ended. If there are none of those, they are the subscribers whose
 	// names do not tell what they are: any of them may be on the channel.
 	SilentConns []Connection
+	// ReapState is what was tried about the silent participants.
+	ReapState ReapState
 	// ReapErr is why silent participants could not be found or ended.
 	ReapErr error
+	// SilentFor is how long ago they were asked. Unavailable is how long they
+	// may take to answer.
+	SilentFor, Unavailable time.Duration
+}
+
+// ReapState is what was tried about participants that do not answer.
+type ReapState uint8
+
+const (
+	// NotSearched is nothing so far: they are waited for.
+	NotSearched ReapState = iota
+	// Searching is a search that is under way: they are pinged twice, and ended
+	// if they have not answered in time.
+	Searching
+	// ReapDone is their end. The probe behind it is not answered yet.
+	ReapDone
+	// ReapRefused is a command of the search that the server refused.
+	ReapRefused
+	// NotFound is a search that found no connection of theirs by name.
+	NotFound
+	// Undecided is a search that had to spare them: they have answered an
+	// earlier ping, or come in the middle of it.
+	Undecided
+	// ListLate is a search that ended with a list which came too late to rely
+	// on, as when this process was frozen meanwhile.
+	ListLate
+)
+
+// String names what was tried.
+func (s ReapState) String() string {
+	switch s {
+	case NotSearched:
+		return "not searched"
+	case Searching:
+		return "searching"
+	case ReapDone:
+		return "reaped"
+	case ReapRefused:
+		return "refused"
+	case NotFound:
+		return "not found"
+	case Undecided:
+		return "undecided"
+	case ListLate:
+		return "list late"
+	default:
+		return "unknown"
+	}
 }
 
 // Event is something that observers of a lock are told.

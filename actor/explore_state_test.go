@@ -16,6 +16,7 @@ var timeType = reflect.TypeFor[time.Time]()
 var ignoredFields = map[string]bool{
 	"cfg": true, "now": true, "out": true, "roundTrips": true, "began": true, "since": true, "Held": true, "token": true, "Token": true, "lastErr": true, "dial": true,
 	"polls": true, "Err": true, "Cause": true, "at": true, "serial": true,
+	"silence": true,
 }
 
 // stateEncoder encodes the state of a model, so that equivalent states have the

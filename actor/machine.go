@@ -191,9 +191,8 @@ type currentCall struct {
 	lastErr        error             // of the last failed attempt
 	holders        []protocol.Record // seen last
 	place          int               // in their queue, 0 for none
-	silent         int               // participants that did not answer the last probe
-	silentConns    []Connection      // their connections, see reaper.silent
-	reapErr        error             // why these could not be found or ended
+	silence        silence           // of participants, seen last
+	reapErr        error             // the last refusal of a List or Kill
 	polls          int               // counted from a random start, see pollsPerProbe
 	wake           time.Time         // when sleeping, elected or reconfirming ends
 	pollFirst      bool              // waking up begins with a poll
@@ -204,6 +203,15 @@ type currentCall struct {
 	retryAtOnce    bool // a wake has come in the middle of an attempt
 	readersWoken   bool // the wake was for all readers
 	crowdBackoffs  int  // how often it has left because of a crowd
+}
+
+// silence is what is known about participants that do not answer.
+type silence struct {
+	count   int
+	conns   []Connection
+	tried   ReapState
+	reapErr error     // why they could not be ended
+	askedAt time.Time // when they were asked, the first time if they are searched for
 }
 
 // NewMachine returns an idle machine.
@@ -295,6 +303,7 @@ func (m *Machine) acquire(in Acquire) {
 	case m.canAdmitReader():
 		m.admitReader(in.Call)
 	case in.Try && (m.phase == holding || len(m.calls) > 0 || m.hold.ending):
+		m.noteUnanswered()
 		m.do(Refuse{in.Call, m.refusal(Contended, nil)})
 	default:
 		m.calls = append(m.calls, pendingCall{in, m.now, waitDeadline(m.now, in, m.cfg.MaxWait, tryTimeouts*m.cfg.Unavailable)})
@@ -315,12 +324,33 @@ func (m *Machine) refusal(why Reason, cause error) Refusal {
 		r.Holders = []protocol.Record{m.ownHolder()}
 	} else {
 		r.Holders, r.LastErr = m.current.holders, m.current.lastErr
-		r.Silent, r.SilentConns, r.ReapErr = m.current.silent, m.current.silentConns, m.current.reapErr
-	}
-	if m.phase == electing && m.reaper.pings > 0 && m.probe.n >= 0 {
-		r.Silent, r.SilentConns, r.ReapErr = m.missingAnswers(), m.reaper.silent(), m.reaper.err
+		s := m.current.silence
+		r.Silent, r.SilentConns, r.ReapState, r.ReapErr = s.count, s.conns, s.tried, s.reapErr
+		if s.count > 0 {
+			r.SilentFor, r.Unavailable = m.now.Sub(s.askedAt), m.unavailable()
+		}
+		if s.tried == Searching && m.reaper.pings == 0 {
+			r.ReapState = NotSearched // the attempt failed in the middle of it
+		}
 	}
 	return r
+}
+
+// noteUnanswered notes the participants that have not answered the probe under way,
+// before a call ends in the middle of it.
+func (m *Machine) noteUnanswered() {
+	r := &m.reaper
+	searching := r.pings > 0 && !r.done
+	switch {
+	case !m.phase.probing(), m.probe.n < 0, m.missingAnswers() == 0:
+	case r.err != nil:
+		m.noteSilent(ReapRefused)
+	case searching:
+		m.noteSilent(Searching)
+	case m.now.Before(m.probe.lastAnswer.Add(m.unavailable() / 10)): // no answer is late yet
+	default:
+		m.noteSilent(NotSearched)
+	}
 }
 
 // beginCall begins to serve the first call.
@@ -404,6 +434,7 @@ func (m *Machine) cancel(in Cancel) {
 		m.do(Reclaim(in))
 		return
 	}
+	m.noteUnanswered()
 	switch i := m.calls.find(in.Call); {
 	case i < 0: // answered already
 	case i == 0 && m.served():
@@ -416,6 +447,7 @@ func (m *Machine) cancel(in Cancel) {
 // expire ends calls whose deadline has passed.
 func (m *Machine) expire() {
 	for len(m.calls) > 0 && m.due(m.callDeadline()) {
+		m.noteUnanswered()
 		r := m.refusal(Expired, nil)
 		if m.calls[0].Try {
 			r = m.tryRefusal()

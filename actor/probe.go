@@ -96,7 +96,7 @@ func (m *Machine) pinged(p protocol.Ping) {
 // answerPing answers another participant's ping, and queues its sender.
 func (m *Machine) answerPing(p protocol.Ping) {
 	if m.reaper.pings > 0 && p.ID != "" {
-		m.reaper.noteAnswer(protocol.Record{ID: p.ID}) // its sender is alive
+		m.reaper.noteAnswer(protocol.Record{ID: p.ID}, m.now) // its sender is alive
 	}
 	m.hold.unknownWaiters = m.hold.unknownWaiters || p.ID == ""
 	place := m.enqueue(p)
@@ -149,7 +149,7 @@ func (m *Machine) answered(in Answered) {
 		return // the own record is never published to oneself
 	}
 	if m.reaper.pings > 0 {
-		m.reaper.noteAnswer(r)
+		m.reaper.noteAnswer(r, m.now)
 	}
 	if in.Response != m.probe.response {
 		return // of an earlier probe: the record may have changed since
@@ -326,7 +326,7 @@ func (m *Machine) verdict(others []protocol.Record) protocol.Verdict {
 func (m *Machine) noteHolders(others []protocol.Record) {
 	s := &m.current
 	s.holders = slices.Clone(protocol.Blocking(m.want(), others))
-	s.silent, s.silentConns, s.reapErr, s.place = 0, nil, nil, 0
+	s.silence, s.place = silence{}, 0
 	for _, r := range s.holders {
 		s.place = max(s.place, r.Place)
 	}
@@ -412,29 +412,51 @@ func (m *Machine) demote(others []protocol.Record) {
 	m.backOff(len(m.current.holders) > 0)
 }
 
-// inconclusive ends a probe whose answers did not all come. It never leads to a
-// grant: any of the silent participants may hold. An elected lock stays on the
-// channel, a promoted one demotes, a try is refused, and any other sleeps.
-func (m *Machine) inconclusive() {
+// inconclusive ends a probe whose answers did not all come; why is what was tried
+// about that. It never leads to a grant: any of the silent participants may hold. An
+// elected lock stays on the channel, a promoted one demotes, a try is refused, and
+// any other sleeps.
+func (m *Machine) inconclusive(why ReapState) {
 	missing := m.missingAnswers()
-	silentConns, reapErr := m.reaper.silent(), m.reaper.err
 	m.noteHolders(m.probe.records)
-	m.current.silent, m.current.silentConns, m.current.reapErr = missing, silentConns, reapErr
+	m.noteSilent(why)
+	// The next search may find what this one could not: it comes soon. Otherwise
+	// polls show when the silent participants have gone.
+	soon := why == ListLate || why == Undecided
 	switch {
 	case m.phase == confirming:
+		silence := m.current.silence
 		m.demote(m.probe.records)
-		m.current.silent = missing
+		m.current.silence = silence
 	case m.calls[0].Try:
 		m.giveUp(m.refusal(Inconclusive, m.current.lastErr), departLimit)
 	case m.isElected:
 		m.reaper = reaper{}
 		m.phase = elected
-		m.current.wake = m.now.Add(pollsPerProbe * m.jittered(m.cfg.Poll))
+		polls := time.Duration(pollsPerProbe)
+		if soon {
+			polls = 1
+		}
+		m.current.wake = m.now.Add(polls * m.jittered(m.cfg.Poll))
 		m.notify(Waiting{Holders: m.current.holders, Silent: missing, Place: m.current.place})
 	default:
 		m.notify(Waiting{Holders: m.current.holders, Silent: missing, Place: m.current.place})
-		m.depart(departure{pause: m.pollPause(1), pollFirst: true})
+		m.depart(departure{pause: m.pollPause(1), pollFirst: !soon})
 	}
+}
+
+// noteSilent notes the participants that do not answer the present probe, and what
+// was tried about them. A new search, behind one in which the server refused a
+// command, will hardly end anybody: the refusal stays noted.
+func (m *Machine) noteSilent(what ReapState) {
+	if m.current.reapErr != nil && (what == Searching || what == NotSearched) {
+		what = ReapRefused
+	}
+	asked := m.probe.sent
+	if what == Searching && !m.reaper.firstPing.IsZero() {
+		asked = m.reaper.firstPing
+	}
+	m.current.silence = silence{m.missingAnswers(), m.reaper.silent(), what, m.current.reapErr, asked}
 }
 
 // missingAnswers counts the participants that got the ping and have not answered

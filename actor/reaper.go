@@ -26,10 +26,12 @@ import (
 // Without permission for CLIENT LIST or KILL nobody is ended. The error is part
 // of the refusal, and nothing fails because of it.
 type reaper struct {
+	firstProbe     time.Time    // when the reply to the first probe of the search came
 	pings          int          // pings so far, at most 2
 	responses      []string     // their response channels
 	firstPing      time.Time    // when the reply to the first ping came; zero before
 	lastPing       time.Time    // when the reply to the last one came
+	newAnswer      time.Time    // when a candidate answered for the first time
 	listSent       time.Time    // when the last list was sent; zero when its reply is in
 	listed         bool         // a list has come
 	candidates     []Connection // those that are in all lists so far
@@ -41,12 +43,17 @@ type reaper struct {
 }
 
 // noteAnswer notes an answer to any of the pings.
-func (r *reaper) noteAnswer(record protocol.Record) {
-	if record.Legacy {
-		r.legacyAnswered = true
-		return
+func (r *reaper) noteAnswer(record protocol.Record, now time.Time) {
+	switch {
+	case record.Legacy && !r.legacyAnswered:
+		r.legacyAnswered, r.newAnswer = true, now
+	case record.Legacy:
+	case !slices.Contains(r.answered, record.ID):
+		r.answered = append(r.answered, record.ID)
+		if !r.listed || slices.ContainsFunc(r.candidates, func(c Connection) bool { return c.ID == record.ID }) {
+			r.newAnswer = now
+		}
 	}
-	r.answered = append(r.answered, record.ID)
 }
 
 // isSilent reports whether a connection is that of a participant that has not
@@ -96,6 +103,9 @@ func (m *Machine) unavailable() time.Duration {
 // reaper's.
 func (m *Machine) reapPingSent() {
 	r := &m.reaper
+	if r.firstProbe.IsZero() {
+		r.firstProbe = m.now
+	}
 	if r.pings == 0 || r.done {
 		return
 	}
@@ -111,33 +121,49 @@ func (m *Machine) reapPingSent() {
 // the next step of the reaper: a first ping after a tenth of the unavailable
 // timeout, a second at half of it, the list at its end. A confirming probe, and
 // the one behind the kills, have the whole timeout. Time runs from the replies to
-// the pings, see reaper. Each answer puts it off, for as long as they still come.
+// the pings, see reaper.
+//
+// The first answer of each candidate puts the list off: a hundred readers that come
+// at once answer for longer than the timeout. Other answers do not. Where
+// participants come and go, each that leaves brings a new probe with new answers,
+// and a frozen holder would never be ended.
 func (m *Machine) silentAt() time.Time {
 	r, heard, patience := &m.reaper, m.probe.lastAnswer, m.unavailable()
 	half, moment := patience/2, patience/10
 	switch {
-	case m.phase == confirming || r.done:
+	case m.phase == confirming, r.done && !m.searchesAgain():
 		return heard.Add(patience)
-	case r.pings == 0:
+	case r.done:
 		return heard.Add(moment)
+	case r.pings == 0:
+		return earlier(heard.Add(moment), r.firstProbe.Add(patience))
 	case r.pings == 1:
-		return later(r.firstPing.Add(half), heard.Add(moment))
+		return later(r.firstPing.Add(half), earlier(heard.Add(moment), r.firstPing.Add(patience)))
 	default:
-		return later(r.firstPing.Add(patience), later(r.lastPing, heard).Add(half))
+		return later(r.firstPing.Add(patience), later(r.lastPing, r.newAnswer).Add(half))
 	}
 }
+
+// searchesAgain reports whether another search follows one that has ended somebody:
+// another participant may have frozen meanwhile. A try searches once.
+func (m *Machine) searchesAgain() bool { return m.reaper.err == nil && !m.calls[0].Try }
 
 // overdue does the next step for a probe whose answers are overdue: ping again,
 // list, or give up.
 func (m *Machine) overdue() {
 	r := &m.reaper
 	switch {
-	case m.phase == confirming, r.done:
-		m.inconclusive()
+	case m.phase == confirming:
+		m.inconclusive(NotSearched)
 	case r.pings < 2:
 		m.pingSilent()
 	case r.err != nil:
-		m.inconclusive()
+		m.inconclusive(ReapRefused)
+	case r.done && m.searchesAgain():
+		*r = reaper{firstProbe: m.now}
+		m.pingSilent()
+	case r.done:
+		m.inconclusive(NotSearched)
 	default:
 		r.listSent, m.probe.recount = m.now, time.Time{}
 		m.send(Command{Op: List})
@@ -147,6 +173,7 @@ func (m *Machine) overdue() {
 // pingSilent lists the connections and pings, in one write. Without permission to
 // list, it only pings.
 func (m *Machine) pingSilent() {
+	m.noteSilent(Searching)
 	r := &m.reaper
 	r.pings++
 	if r.err != nil {
@@ -166,9 +193,10 @@ func (m *Machine) listed(in Listed) {
 	}
 	last, age := r.pings == 2 && m.probe.n >= 0, m.now.Sub(r.listSent)
 	r.listSent = time.Time{}
-	there := slices.DeleteFunc(in.Connections, func(c Connection) bool { return c.ID == m.link.id })
+	present := slices.DeleteFunc(in.Connections, func(c Connection) bool { return c.ID == m.link.id })
+	there := present
 	if r.listed {
-		there = slices.DeleteFunc(there, func(c Connection) bool { return !slices.Contains(r.candidates, c) })
+		there = slices.DeleteFunc(slices.Clone(present), func(c Connection) bool { return !slices.Contains(r.candidates, c) })
 	}
 	r.candidates, r.listed = there, true
 	switch {
@@ -177,15 +205,15 @@ func (m *Machine) listed(in Listed) {
 		// This process itself may have been frozen since it sent the list. A
 		// peer may have woken up with it, and its answer may stand behind this
 		// reply.
-		m.inconclusive()
+		m.inconclusive(ListLate)
 	default:
-		m.reap()
+		m.reap(present)
 	}
 }
 
 // reap ends the connections of silent participants and probes once more, behind
-// the kills.
-func (m *Machine) reap() {
+// the kills. Present are all connections in the last list.
+func (m *Machine) reap(present []Connection) {
 	r := &m.reaper
 	r.done = true
 	var kills []Command
@@ -195,11 +223,25 @@ func (m *Machine) reap() {
 			kills = append(kills, Command{Op: Kill, Num: c.Num})
 		}
 	}
-	if len(kills) == 0 {
-		m.inconclusive()
-		return
+	switch {
+	case len(kills) > 0:
+		m.noteSilent(ReapDone)
+		m.current.silence.count, m.current.silence.conns = len(kills), slices.Clone(r.killing)
+		m.sendProbe(electing, kills...)
+	case m.knowsSilent(present):
+		m.inconclusive(Undecided)
+	default:
+		m.inconclusive(NotFound)
 	}
-	m.sendProbe(electing, kills...)
+}
+
+// knowsSilent reports whether one of the connections is that of a participant whose
+// answer to the last ping is missing. It has answered an earlier ping, or joined
+// behind it, so this search must spare it. The next search need not.
+func (m *Machine) knowsSilent(present []Connection) bool {
+	return slices.ContainsFunc(present, func(c Connection) bool {
+		return c.ID != "" && !slices.ContainsFunc(m.probe.records, func(r protocol.Record) bool { return r.ID == c.ID })
+	})
 }
 
 // killed takes the reply to the oldest Kill.
@@ -210,6 +252,7 @@ func (m *Machine) killed(n int) {
 	c := m.reaper.killing[0]
 	m.reaper.killing = m.reaper.killing[1:]
 	if n > 0 {
+		m.current.reapErr = nil
 		m.notify(Reaped{c})
 		m.reaper.candidates = slices.DeleteFunc(m.reaper.candidates, func(o Connection) bool { return o == c })
 	}
@@ -220,14 +263,15 @@ func (m *Machine) reapFailed(command Op, f *Fault) {
 	if m.reaper.err == nil {
 		m.notify(ReapDenied{Err: f})
 	}
-	m.reaper.err = f
+	m.reaper.err, m.current.reapErr = f, f
 	if command == Kill && len(m.reaper.killing) > 0 {
 		m.reaper.killing = m.reaper.killing[1:]
+		m.current.silence.tried, m.current.silence.reapErr = ReapRefused, f
 		return
 	}
 	ending := !m.reaper.listSent.IsZero() && m.reaper.pings == 2 && m.probe.n >= 0
 	m.reaper.listSent = time.Time{}
 	if ending && m.phase == electing {
-		m.inconclusive()
+		m.inconclusive(ReapRefused)
 	}
 }

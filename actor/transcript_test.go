@@ -614,7 +614,7 @@ func describeRefusal(r Refusal) string {
 		s.WriteString("; holder " + describeRecord(h))
 	}
 	if r.Silent > 0 {
-		s.WriteString(fmt.Sprintf("; %d silent", r.Silent))
+		s.WriteString(fmt.Sprintf("; %d silent for %v of %v, %v", r.Silent, r.SilentFor, r.Unavailable, r.ReapState))
 	}
 	for _, c := range r.SilentConns {
 		s.WriteString("; silent connection " + describeConnection(c))
