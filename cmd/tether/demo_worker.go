@@ -18,7 +18,7 @@ import (
 	"github.com/tetherlock/tether"
 )
 
-const demoWorkerName = "__contender"
+const demoWorkerName = "__demo-worker"
 
 // Commands of the demo to a worker process, one a line. At the end of the input
 // the worker ends.
