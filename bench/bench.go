@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// bench is one run.
+// bench is one run of the benchmark.
 type bench struct {
 	options
 	*progress
-	redis *redisServer
-	etcd  [2]*etcdServer // that syncs, and that does not; started when needed
-	names int
-	left  map[string]string // peers that were left out, and why
-	stop  chan struct{}     // closed when the run is to end
-	// failed are the peers that have failed in this section.
+	redis     *redisServer
+	etcd      [2]*etcdServer // with and without fsync; started when needed
+	names     int
+	skipped   map[string]string // peers that were left out, with the reason
+	interrupt chan struct{}     // closed when the run must end
+	// failed are the peers that have failed in this section, with their errors.
 	failed map[string]error
 }
 
@@ -27,26 +27,26 @@ func newBench(o options, p *progress) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis-server: %w", err)
 	}
-	return &bench{options: o, progress: p, redis: s, left: map[string]string{}, failed: map[string]error{}, stop: make(chan struct{})}, nil
+	return &bench{options: o, progress: p, redis: s, skipped: map[string]string{}, failed: map[string]error{}, interrupt: make(chan struct{})}, nil
 }
 
 var errInterrupted = errors.New("interrupted")
 
 func (b *bench) interrupted() bool {
 	select {
-	case <-b.stop:
+	case <-b.interrupt:
 		return true
 	default:
 		return false
 	}
 }
 
-func (b *bench) end() {
-	b.endEtcd()
+func (b *bench) close() {
+	b.stopEtcd()
 	b.redis.stop()
 }
 
-func (b *bench) endEtcd() {
+func (b *bench) stopEtcd() {
 	for i, s := range b.etcd {
 		if s != nil {
 			s.stop()
@@ -55,35 +55,36 @@ func (b *bench) endEtcd() {
 	}
 }
 
-// run runs the sections that are wanted.
-func (b *bench) run() ([]*chapter, error) {
-	var book []*chapter
+// run runs the sections that were chosen.
+func (b *bench) run() ([]*reportSection, error) {
+	var results []*reportSection
 	for _, s := range sections() {
 		if len(b.sections) > 0 && !slices.Contains(b.sections, s.name) {
 			continue
 		}
 		if b.interrupted() {
-			return book, errInterrupted
+			return results, errInterrupted
 		}
-		b.begins(s.name)
-		c := &chapter{name: s.name, title: s.title, work: s.work}
+		b.beginSection(s.name)
+		sec := &reportSection{name: s.name, title: s.title, about: s.about}
 		clear(b.failed)
-		err := s.run(b, c)
+		err := s.run(b, sec)
 		for _, id := range slices.Sorted(maps.Keys(b.failed)) {
-			c.note("%s failed and was left out from then on: %v", id, b.failed[id])
+			sec.note("%s failed and was left out from then on: %v", id, b.failed[id])
 		}
-		b.endEtcd() // it would be in the next section's way
+		b.stopEtcd() // it would use processor time in the next section
 		if err != nil {
-			return book, fmt.Errorf("%s: %w", s.name, err)
+			return results, fmt.Errorf("%s: %w", s.name, err)
 		}
-		book = append(book, c)
+		results = append(results, sec)
 	}
-	return book, nil
+	return results, nil
 }
 
-// place is where the servers are. Those that a peer needs are started.
-func (b *bench) place(p *peer) (place, error) {
-	at := place{Redis: b.redis.addr}
+// endpoints returns the addresses of the servers. An etcd that the peer needs is
+// started.
+func (b *bench) endpoints(p *peer) (endpoints, error) {
+	at := endpoints{Redis: b.redis.addr}
 	if !p.etcd {
 		return at, nil
 	}
@@ -92,7 +93,7 @@ func (b *bench) place(p *peer) (place, error) {
 		i = 1
 	}
 	if b.etcd[i] == nil {
-		b.say("starting etcd")
+		b.show("starting etcd")
 		s, err := startEtcd(i == 1)
 		if err != nil {
 			return at, err
@@ -107,15 +108,15 @@ func (b *bench) place(p *peer) (place, error) {
 	return at, nil
 }
 
-// field are the peers that take part in a section.
-func (b *bench) field(able ...func(*peer) bool) []*peer {
+// selectPeers returns the peers that meet all conditions.
+func (b *bench) selectPeers(conditions ...func(*peer) bool) []*peer {
 	var out []*peer
-	for _, p := range peers() {
-		if !b.wants(p) || slices.ContainsFunc(able, func(f func(*peer) bool) bool { return !f(p) }) {
+	for _, p := range allPeers() {
+		if !b.wants(p) || slices.ContainsFunc(conditions, func(f func(*peer) bool) bool { return !f(p) }) {
 			continue
 		}
 		if p.python && pythonProgram() == "" {
-			b.left[p.id()] = "TETHER_PYTHONS names no folder with " + portalockerVersion + "/bin/python"
+			b.skipped[p.id()] = "TETHER_PYTHONS names no folder with " + portalockerVersion + "/bin/python"
 			continue
 		}
 		out = append(out, p)
@@ -123,38 +124,37 @@ func (b *bench) field(able ...func(*peer) bool) []*peer {
 	return out
 }
 
-// What a section may ask of its peers.
-func waits(p *peer) bool     { return p.library != floor }
-func notQuick(p *peer) bool  { return p.library != own || p.setting == "" }
-func notPython(p *peer) bool { return !p.python }
-func connected(p *peer) bool { return p.ttl == 0 }
-func hasATTL(p *peer) bool   { return p.ttl > 0 }
+// Conditions for selectPeers.
+func notTether20ms(p *peer) bool { return p.library != tetherLibrary || p.setting == "" }
+func notPython(p *peer) bool     { return !p.python }
+func withoutTTL(p *peer) bool    { return p.ttl == 0 }
+func notFloor(p *peer) bool      { return p.library != floorLibrary }
+func withTTL(p *peer) bool       { return p.ttl > 0 }
 
-// short leaves what takes long to start out of a quick run.
-func (b *bench) short(p *peer) bool { return !b.quick || !p.etcd || p.setting == best }
+// startsQuickly excludes from a quick run what takes long to start.
+func (b *bench) startsQuickly(p *peer) bool { return !b.quick || !p.etcd || p.setting == best }
 
-func notFloor(p *peer) bool { return p.library != floor }
-
-// in leaves most peers out of the pinned half of a quick run.
-func (b *bench) in(pin pinning) func(*peer) bool {
+// inPinning excludes most peers from the pinned half of a quick run.
+func (b *bench) inPinning(pin pinning) func(*peer) bool {
 	return func(p *peer) bool {
-		return !b.quick || pin.label != pinned || p.library == floor || p.library == own || p.id() == "rueidislock:best"
+		return !b.quick || pin.label != pinned || p.library == floorLibrary || p.library == tetherLibrary || p.id() == "rueidislock:best"
 	}
 }
 
-// name is one that no other part of the run has used.
+// name returns a name that no other part of the run uses.
 func (b *bench) name(what string) string {
 	b.names++
 	return what + strconv.Itoa(b.names)
 }
 
-// pinning is which processors the servers and the clients have.
+// pinning says on which processors the servers and the clients run; nil is all.
 type pinning struct {
 	label            string
 	servers, clients []int
 }
 
-// pinnings are as the scheduler likes, and servers and clients apart.
+// pinnings are: the scheduler decides; servers and clients are on different
+// processors.
 func pinnings() []pinning {
 	out := []pinning{{label: unpinned}}
 	if cpus := processors(); len(cpus) > 1 {
@@ -165,71 +165,72 @@ func pinnings() []pinning {
 
 const unpinned, pinned = "unpinned", "pinned"
 
-// arrange moves the servers.
-func (b *bench) arrange(p pinning) error {
+// pinServers moves the running servers to their processors.
+func (b *bench) pinServers(p pinning) error {
 	cpus := p.servers
 	if cpus == nil {
 		if cpus = processors(); cpus == nil {
 			return nil
 		}
 	}
-	failed := move(b.redis.child.cmd.Process.Pid, cpus)
+	failed := pinProcess(b.redis.child.cmd.Process.Pid, cpus)
 	for _, s := range b.etcd {
 		if s != nil {
-			failed = errors.Join(failed, move(s.child.cmd.Process.Pid, cpus))
+			failed = errors.Join(failed, pinProcess(s.child.cmd.Process.Pid, cpus))
 		}
 	}
 	return failed
 }
 
-// inEach runs something unpinned and pinned.
-func (b *bench) inEach(f func(pinning) error) error {
+// forEachPinning calls f unpinned and pinned.
+func (b *bench) forEachPinning(f func(pinning) error) error {
 	for _, p := range pinnings() {
-		if err := b.arrange(p); err != nil {
+		if err := b.pinServers(p); err != nil {
 			return err
 		}
 		if err := f(p); err != nil {
 			return err
 		}
 	}
-	return b.arrange(pinning{})
+	return b.pinServers(pinning{})
 }
 
-// hire starts a worker of a peer.
-func (b *bench) hire(p *peer, pin pinning, side int) (*member, error) {
-	at, err := b.place(p)
+// startWorker starts a worker process of a peer.
+func (b *bench) startWorker(p *peer, pin pinning, side int) (*workerProcess, error) {
+	at, err := b.endpoints(p)
 	if err != nil {
 		return nil, err
 	}
 	if p.etcd && pin.servers != nil {
-		if err := b.arrange(pin); err != nil { // it may have been started now
+		if err := b.pinServers(pin); err != nil { // etcd may have been started just now, unpinned
 			return nil, err
 		}
 	}
 	at.Side = side
-	return hire(p, at, false, pin.clients)
+	return startWorker(p, at, false, pin.clients)
 }
 
-// hireCounting starts some that count their commands.
-func (b *bench) hireCounting(p *peer, n int) (crew, error) {
-	at, err := b.place(p)
+// startCounting starts n worker processes that count their commands.
+func (b *bench) startCounting(p *peer, n int) (workers, error) {
+	at, err := b.endpoints(p)
 	if err != nil {
 		return nil, err
 	}
-	var all crew
+	var all workers
 	for range n {
-		m, err := hire(p, at, true, nil)
+		wp, err := startWorker(p, at, true, nil)
 		if err != nil {
-			all.end()
+			all.stop()
 			return nil, err
 		}
-		all = append(all, m)
+		all = append(all, wp)
 	}
 	return all, nil
 }
 
-// turns calls f for all peers in each round, each round in another order.
-func (b *bench) turns(peers []*peer, n int, what string, f func(round int, p *peer) error) error {
+// interleave calls f for every peer in each round. The order of the peers changes
+// from round to round.
+func (b *bench) interleave(peers []*peer, n int, label string, f func(round int, p *peer) error) error {
 	for round := range n {
 		for i := range peers {
 			p := peers[(i+round)%len(peers)]
@@ -239,8 +240,8 @@ func (b *bench) turns(peers []*peer, n int, what string, f func(round int, p *pe
 			if b.failed[p.id()] != nil {
 				continue
 			}
-			b.say("%s, round %d of %d, %s", what, round+1, n, p.id())
-			if err := b.tolerate(p, f(round, p)); err != nil {
+			b.show("%s, round %d of %d, %s", label, round+1, n, p.id())
+			if err := b.excludeFailed(p, f(round, p)); err != nil {
 				return err
 			}
 		}
@@ -248,15 +249,15 @@ func (b *bench) turns(peers []*peer, n int, what string, f func(round int, p *pe
 	return nil
 }
 
-// tolerate lets a peer fail: it is out for the rest of the section, which says
-// so. Tether and the floor may not.
-func (b *bench) tolerate(p *peer, err error) error {
-	if err == nil || p.library == own || p.library == floor {
+// excludeFailed handles an error of a peer: the peer is left out of the rest of the
+// section, and the report says so. An error of tether or the floor ends the run.
+func (b *bench) excludeFailed(p *peer, err error) error {
+	if err == nil || p.library == tetherLibrary || p.library == floorLibrary {
 		return err
 	}
 	b.failed[p.id()] = err
 	return nil
 }
 
-// settle waits for what cannot be waited for.
-func settle(d time.Duration) { <-time.After(d) }
+// pause waits where there is no condition to wait for.
+func pause(d time.Duration) { <-time.After(d) }

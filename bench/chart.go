@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// chart has a group of bars for each label, a bar for each series.
+// chart is a bar chart: a group of bars for each label, with one bar for each
+// series.
 type chart struct {
 	title, unit string
 	log         bool
@@ -26,14 +27,14 @@ func (c *chart) add(label string, v float64) {
 	c.values[label] = append(c.values[label], v)
 }
 
-func (c *chart) addLatencies(label string, field []*peer, entrants map[string]*entrant, kind string) {
+func (c *chart) addLatencies(label string, selected []*peer, byPeer map[string]*latencyWorker, kind string) {
 	c.series = append(c.series, label)
-	for _, p := range field {
-		c.add(p.id(), micro(entrants[p.id()].took[kind].middle()))
+	for _, p := range selected {
+		c.add(p.id(), microseconds(byPeer[p.id()].samples[kind].median()))
 	}
 }
 
-// The measures of a chart, in pixels.
+// Sizes in pixels.
 const (
 	chartWidth = 760
 	chartLeft  = 170
@@ -45,7 +46,7 @@ const (
 
 var colours = []string{"#2f6fab", "#e0892e", "#4d9a56"}
 
-// svg draws the chart: bars to the right, each with its figure.
+// svg draws the chart, with horizontal bars and a figure at each.
 func (c *chart) svg() string {
 	var out strings.Builder
 	group := barHeight*len(c.series) + barGap
@@ -81,7 +82,8 @@ func (c *chart) bar(out *strings.Builder, y, i int, v float64) {
 	c.text(out, chartLeft+width+5, float64(y)+barHeight-2, "start", formatNumber(v))
 }
 
-// width of a bar. On a logarithmic scale the smallest value is a short bar.
+// width is the width of a bar. A logarithmic scale starts at half of the smallest
+// value, so that its bar is visible.
 func (c *chart) width(v float64) float64 {
 	if math.IsNaN(v) || v <= 0 {
 		return 0

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// patience is how long a child may take to end by itself.
-const patience = 3 * time.Second
+// exitTimeout is how long a child may take to exit by itself.
+const exitTimeout = 3 * time.Second
 
-// child is a process that ends when its input does.
+// child is a process that exits at the end of its input.
 type child struct {
 	cmd    *exec.Cmd
 	input  io.WriteCloser
@@ -26,7 +26,7 @@ type child struct {
 	once   sync.Once
 }
 
-// start starts a process, on some processors only unless there are none named.
+// start starts a process on the given processors, on all if there are none.
 func start(cmd *exec.Cmd, cpus []int) (*child, error) {
 	c := &child{cmd: cmd, ended: make(chan struct{})}
 	input, err := cmd.StdinPipe()
@@ -39,17 +39,17 @@ func start(cmd *exec.Cmd, cpus []int) (*child, error) {
 	}
 	c.input, c.output = input, bufio.NewReaderSize(output, 1<<16)
 	cmd.Stderr = &c.errors
-	cmd.SysProcAttr = childAttr()
+	cmd.SysProcAttr = childProcAttr()
 	if len(cpus) == 0 {
 		err = cmd.Start()
 	} else {
-		err = startOn(cmd, cpus)
+		err = startPinned(cmd, cpus)
 	}
 	return c, err
 }
 
-// self is this program in another role.
-func self(role string, given any) (*exec.Cmd, error) {
+// roleCommand runs this program in another role.
+func roleCommand(role string, given any) (*exec.Cmd, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func self(role string, given any) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// line reads a line of the output into v.
-func (c *child) line(v any) error {
+// readJSON reads a line of the output into v.
+func (c *child) readJSON(v any) error {
 	text, err := c.output.ReadBytes('\n')
 	if err != nil {
 		return fmt.Errorf("%w; it wrote: %s", err, c.errors.String())
@@ -75,37 +75,37 @@ func (c *child) line(v any) error {
 	return nil
 }
 
-// drain reads the output to its end. It must run before the process is waited
-// for.
+// drain reads the output to its end. That must happen before Wait, which closes
+// the pipe.
 func (c *child) drain() {
 	_, _ = io.Copy(io.Discard, c.output)
 	close(c.ended)
 }
 
-// end ends the process: by itself if it does so in time.
-func (c *child) end() {
+// stop closes the input, and kills the process if it does not exit in time.
+func (c *child) stop() {
 	c.once.Do(func() {
-		_ = c.input.Close() // it may be gone already
+		_ = c.input.Close() // the process may have exited
 		select {
 		case <-c.ended:
-		case <-time.After(patience):
+		case <-time.After(exitTimeout):
 		}
 		c.finish()
 	})
 }
 
-// kill ends the process at once.
+// kill kills the process at once.
 func (c *child) kill() {
 	c.once.Do(c.finish)
 }
 
 func (c *child) finish() {
-	_ = c.cmd.Process.Kill() // it may have ended
+	_ = c.cmd.Process.Kill() // it may have exited
 	<-c.ended
-	_ = c.cmd.Wait() // killed, as a rule
+	_ = c.cmd.Wait() // usually an error, as it was killed
 }
 
-// tail keeps the end of what a process wrote.
+// tail keeps the last bytes that a process wrote.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -129,4 +129,4 @@ func (t *tail) String() string {
 	return strings.TrimSpace(string(t.text))
 }
 
-var errEnded = errors.New("the process has ended")
+var errProcessEnded = errors.New("the process has ended")

@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// place is where the servers are, and who counts what is sent to them.
-type place struct {
-	Redis      string
-	Etcd       string // of the node that syncs to disk
-	EtcdNoSync string
-	Side       int // of a hand-over's two
-	sent       *atomic.Int64
+// endpoints are the addresses of the servers, and the counter of what is sent to
+// Redis.
+type endpoints struct {
+	Redis        string
+	Etcd         string // the node with fsync
+	EtcdNoSync   string
+	Side         int // 0 or 1 in a hand-over
+	commandsSent *atomic.Int64
 }
 
-// dialer dials connections that count commands, nil where nobody counts and
-// the library may dial as it likes.
-func (at place) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
-	if at.sent == nil {
+// dialer dials connections that count commands. It is nil if nothing is counted;
+// then the library dials itself.
+func (at endpoints) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if at.commandsSent == nil {
 		return nil
 	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -28,33 +29,34 @@ func (at place) dialer() func(ctx context.Context, network, addr string) (net.Co
 		if err != nil {
 			return nil, err
 		}
-		return &countingConn{TCPConn: conn.(*net.TCPConn), sent: at.sent}, nil
+		return &countingConn{TCPConn: conn.(*net.TCPConn), commandsSent: at.commandsSent}, nil
 	}
 }
 
-// countingConn counts the commands that a client writes. The server's own
-// statistics would count those inside of scripts too.
+// countingConn counts the commands that a client writes. The server's statistics
+// are no replacement: they also count the commands inside of scripts.
 type countingConn struct {
 	*net.TCPConn
-	sent    *atomic.Int64
-	counter commandCounter
+	commandsSent *atomic.Int64
+	counter      commandCounter
 }
 
 func (c *countingConn) Write(p []byte) (int, error) {
 	n, err := c.TCPConn.Write(p)
-	c.sent.Add(c.counter.take(p[:n]))
+	c.commandsSent.Add(c.counter.count(p[:n]))
 	return n, err
 }
 
-// commandCounter follows a stream of commands: arrays of bulk strings.
+// commandCounter parses a stream of commands: arrays of bulk strings. Writes may
+// split it anywhere.
 type commandCounter struct {
 	skip int // bytes of a bulk string that are still to come
 	kind byte
 	size int
 }
 
-// take returns how many commands begin in p.
-func (c *commandCounter) take(p []byte) (commands int64) {
+// count returns how many commands begin in p.
+func (c *commandCounter) count(p []byte) (commands int64) {
 	for len(p) > 0 {
 		if c.skip > 0 {
 			n := min(c.skip, len(p))

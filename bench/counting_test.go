@@ -15,7 +15,7 @@ func TestCommandsAreCounted(t *testing.T) {
 		var n int64
 		for rest := text; len(rest) > 0; {
 			part := rest[:min(size, len(rest))]
-			n += c.take(part)
+			n += c.count(part)
 			rest = rest[len(part):]
 		}
 		require.EqualValues(t, 3, n, "in parts of %d bytes", size)

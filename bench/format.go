@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// unknown stands where nothing was measured.
+// unknown is printed where nothing was measured.
 const unknown = "–"
 
 func formatDuration(d time.Duration) string {
@@ -22,7 +22,7 @@ func formatDuration(d time.Duration) string {
 	}
 }
 
-// formatNumber has three digits, or all before the point.
+// formatNumber prints three significant digits, or all digits before the point.
 func formatNumber(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// locker is a library's client, ready for use. Acquire waits until ctx ends,
-// which must not happen before the release: some libraries bind the lock to it.
+// locker is a client of a library. Acquire waits until ctx ends. ctx must not end
+// before the release: some libraries bind the lock to it.
 type locker interface {
 	Acquire(ctx context.Context, name string) (release func() error, err error)
 	Close() error
 }
 
-// separator is a locker that can be told who asks: locks of one name taken
-// through separate lockers exclude each other, on the same client or not. Other
-// libraries' locks do so anyway.
-type separator interface {
-	Separate(each standing) (locker, error)
+// isolator is a locker that makes lockers for separate users. Locks of one name
+// that are acquired through them exclude each other, whether the lockers share a
+// client or not. Other libraries need none: every acquire is a separate user.
+type isolator interface {
+	Isolate(each isolation) (locker, error)
 }
 
-// onceLocker has a call of its own for a name that is used once.
+// onceLocker has a special call for a name that is used once.
 type onceLocker interface {
 	AcquireOnce(ctx context.Context, name string) (release func() error, err error)
 }
@@ -30,17 +30,20 @@ type peer struct {
 	library string
 	setting string // empty for the library's default
 	about   string // what the setting is
-	// ttl is what the lock of a dead process waits for, 0 if nothing.
+	// ttl is how long the lock of a dead process stays taken; 0 if it does not.
 	ttl time.Duration
-	// looks is how often a waiter looks, 0 if it is woken. A release must be
-	// spread over as long a time, or it would always meet the same phase.
-	looks time.Duration
-	// falls is how long a waiter takes to fall asleep, if that is long.
-	falls time.Duration
-	// python is driven by peer_portalocker.py, and etcd needs that server.
+	// retryInterval is the time between two attempts of a waiter; 0 if waiters
+	// are woken. The time of a release is randomized over this interval:
+	// otherwise it would always fall into the same phase.
+	retryInterval time.Duration
+	// settleTime is how long after its attempt a waiter can be woken at once; 0
+	// if that is negligible.
+	settleTime time.Duration
+	// python says that peer_portalocker.py is the worker; etcd that the peer
+	// needs an etcd server.
 	python bool
 	etcd   bool
-	open   func(place) (locker, error)
+	open   func(endpoints) (locker, error)
 }
 
 func (p *peer) id() string {
@@ -50,21 +53,21 @@ func (p *peer) id() string {
 	return p.library + ":" + p.setting
 }
 
-// The settings that several peers have.
+// Settings of several peers.
 const (
-	best  = "best"
-	quick = 20 * time.Millisecond
-	ttl   = 5 * time.Second
+	best               = "best"
+	tetherPollInterval = 20 * time.Millisecond
+	lockTTL            = 5 * time.Second
 )
 
-// floor is no library: raw sockets do the least that can be done.
-const floor, own = "raw", "tether"
+// floorLibrary is no library: raw sockets send the least that a lock can send.
+const floorLibrary, tetherLibrary = "raw", "tether"
 
-// peers are all that can be measured, in the order of the tables.
-func peers() []*peer {
+// allPeers returns all peers, in the order of the tables.
+func allPeers() []*peer {
 	return []*peer{
 		rawPeer(),
-		tetherPeer(), tetherQuickPeer(),
+		tetherPeer(), tether20msPeer(),
 		redislockPeer(), redislockBestPeer(),
 		redsyncPeer(), redsyncBestPeer(),
 		rueidislockPeer(), rueidislockOneKeyPeer(), rueidislockBestPeer(),
@@ -73,8 +76,8 @@ func peers() []*peer {
 	}
 }
 
-func peerOf(id string) *peer {
-	for _, p := range slices.Concat(peers(), floors()) {
+func peerByID(id string) *peer {
+	for _, p := range slices.Concat(allPeers(), extraFloors()) {
 		if p.id() == id {
 			return p
 		}

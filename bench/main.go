@@ -19,9 +19,9 @@ import (
 )
 
 func main() {
-	played, err := playRole()
-	if !played {
-		err = measure(os.Args[1:])
+	ran, err := runRole()
+	if !ran {
+		err = runBenchmark(os.Args[1:])
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
@@ -29,8 +29,8 @@ func main() {
 	}
 }
 
-// measure runs what the arguments say, prints it and writes the report.
-func measure(args []string) error {
+// runBenchmark runs the benchmark, prints the results and writes the report.
+func runBenchmark(args []string) error {
 	o, err := parseOptions(args)
 	if err != nil {
 		return err
@@ -40,32 +40,31 @@ func measure(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer b.end()
-	book, err := b.interruptible()
-	b.done()
-	for _, c := range book {
-		fmt.Print(c.markdown(false))
+	defer b.close()
+	sections, err := b.runInterruptible()
+	b.clear()
+	for _, sec := range sections {
+		fmt.Print(sec.markdown(false))
 	}
 	if err != nil {
 		return err
 	}
-	for id, why := range b.left {
+	for id, why := range b.skipped {
 		fmt.Printf("\nLeft out: %s, because %s.\n", id, why)
 	}
-	r := &report{machine: describe(o, begin, load), peers: peers(), left: b.left, book: book}
+	r := &report{machine: describeRun(o, begin, load), peers: allPeers(), skipped: b.skipped, sections: sections}
 	return r.write(o.out)
 }
 
-// interruptible ends the run at a signal: what has been started is ended, which
-// takes as long as the work that is under way. A second signal ends the program,
-// and the workers with it.
-func (b *bench) interruptible() ([]*chapter, error) {
+// runInterruptible ends the run at a signal. It finishes the measurement under way
+// first. A second signal ends the program at once, and the workers with it.
+func (b *bench) runInterruptible() ([]*reportSection, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		if _, ok := <-signals; ok {
 			signal.Stop(signals)
-			close(b.stop)
+			close(b.interrupt)
 		}
 	}()
 	defer func() {

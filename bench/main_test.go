@@ -13,13 +13,13 @@ import (
 	"github.com/tetherlock/tether/internal/redistest"
 )
 
-// TestMain lets the test binary be a worker or an etcd, too.
+// TestMain lets the test binary run as a worker or as etcd.
 func TestMain(m *testing.M) {
-	played, err := playRole()
-	if !played {
-		orderLimit = 15 * time.Second // the longest TTL, and more
-		// The race detector has each of the many workers sleep for a second at
-		// its end.
+	ran, err := runRole()
+	if !ran {
+		responseTimeout = 15 * time.Second // more than the longest TTL
+		// With the race detector every process sleeps for a second before it
+		// exits, and there are many workers.
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 		os.Exit(m.Run())
 	}
@@ -29,53 +29,52 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// small is a run that does a little of everything.
-func small(t *testing.T) *bench {
+// quickBench is the shortest run.
+func quickBench(t *testing.T) *bench {
 	t.Helper()
 	redistest.Require(t)
 	b, err := newBench(options{rounds: 1, duration: 50 * time.Millisecond, quick: true}, &progress{out: io.Discard, begin: time.Now()})
 	require.NoError(t, err)
-	t.Cleanup(b.end)
+	t.Cleanup(b.close)
 	return b
 }
 
-// TestSections runs each section with every peer that there is; the figures mean
-// nothing. A peer that does not work is an error, but not one that falls silent: with
-// the race detector rueidislock misses releases every now and then, and what the
-// run does about that is to leave it out.
+// TestSections runs each section with every peer; the figures mean nothing. A peer
+// that fails is an error, but a peer that does not respond is not: with the race
+// detector rueidislock sometimes misses a release, and the run then leaves it out.
 func TestSections(t *testing.T) {
 	for _, s := range sections() {
 		t.Run(s.name, func(t *testing.T) {
-			b := small(t)
-			c := &chapter{name: s.name, title: s.title, work: s.work}
-			require.NoError(t, s.run(b, c))
+			b := quickBench(t)
+			sec := &reportSection{name: s.name, title: s.title, about: s.about}
+			require.NoError(t, s.run(b, sec))
 			for _, err := range b.failed {
-				require.ErrorIs(t, err, errNoAnswer)
+				require.ErrorIs(t, err, errNoResponse)
 			}
-			require.NotEmpty(t, c.tables)
-			require.NotEmpty(t, c.verdicts)
-			for _, table := range c.tables {
+			require.NotEmpty(t, sec.tables)
+			require.NotEmpty(t, sec.targets)
+			for _, table := range sec.tables {
 				require.NotEmpty(t, table.rows)
 				for _, row := range table.rows {
 					require.Len(t, row, len(table.head))
 				}
 			}
-			for i := range c.charts {
-				requireXML(t, c.charts[i].svg())
+			for i := range sec.charts {
+				requireXML(t, sec.charts[i].svg())
 			}
 		})
 	}
 }
 
-// TestEveryPeerHandsOver holds the wrappers of the peers to what a lock is: a
-// waiter is granted nothing before the holder releases.
+// TestEveryPeerHandsOver checks the wrappers of the peers: a waiter is granted the
+// lock only after the holder has released it.
 func TestEveryPeerHandsOver(t *testing.T) {
-	b := small(t)
-	for _, p := range b.field(notQuick, waits) {
+	b := quickBench(t)
+	for _, p := range b.selectPeers(notTether20ms, notFloor) {
 		t.Run(p.id(), func(t *testing.T) {
 			for attempt := 1; ; attempt++ {
-				took, err := handedOver(t, b, p)
-				if errors.Is(err, errNoAnswer) && attempt < 3 {
+				took, err := handOverOnce(t, b, p)
+				if errors.Is(err, errNoResponse) && attempt < 3 {
 					continue
 				}
 				require.NoError(t, err)
@@ -86,31 +85,31 @@ func TestEveryPeerHandsOver(t *testing.T) {
 	}
 }
 
-func handedOver(t *testing.T, b *bench, p *peer) (time.Duration, error) {
-	one, err := b.pairOf(p, pinning{})
+func handOverOnce(t *testing.T, b *bench, p *peer) (time.Duration, error) {
+	pr, err := b.startPair(p, pinning{})
 	require.NoError(t, err)
-	defer crew{one.holder, one.waiter}.end()
-	_, err = one.holder.tell(order{Do: doAcquire, Name: one.name})
+	defer workers{pr.holder, pr.waiter}.stop()
+	_, err = pr.holder.call(request{Task: taskAcquire, Name: pr.name})
 	require.NoError(t, err)
-	return one.handOver()
+	return pr.handOver()
 }
 
-func TestWorkerThatHasGoneIsAnError(t *testing.T) {
-	b := small(t)
-	m, err := b.hire(peerOf(own), pinning{}, 0)
+func TestWorkerThatHasExitedIsAnError(t *testing.T) {
+	b := quickBench(t)
+	wp, err := b.startWorker(peerByID(tetherLibrary), pinning{}, 0)
 	require.NoError(t, err)
-	m.kill()
-	_, err = m.tell(order{Do: doUsage})
-	require.ErrorContains(t, err, errEnded.Error())
-	_, err = m.tell(order{Do: doUsage})
+	wp.kill()
+	_, err = wp.call(request{Task: taskUsage})
+	require.ErrorContains(t, err, errProcessEnded.Error())
+	_, err = wp.call(request{Task: taskUsage})
 	require.Error(t, err, "and stays one")
 }
 
-func TestUnknownOrderIsAnError(t *testing.T) {
-	b := small(t)
-	m, err := b.hire(peerOf(own), pinning{}, 0)
+func TestUnknownTaskIsAnError(t *testing.T) {
+	b := quickBench(t)
+	wp, err := b.startWorker(peerByID(tetherLibrary), pinning{}, 0)
 	require.NoError(t, err)
-	defer m.end()
-	_, err = m.tell(order{Do: "dance"})
+	defer wp.stop()
+	_, err = wp.call(request{Task: "dance"})
 	require.ErrorContains(t, err, "dance")
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// options are what a run measures, and how long.
+// options say what a run measures, and how long.
 type options struct {
 	rounds   int
 	duration time.Duration
@@ -19,7 +19,7 @@ type options struct {
 	quick    bool
 }
 
-// The sizes of a run.
+// Sizes of a run.
 const (
 	defaultRounds   = 15
 	defaultDuration = time.Second
@@ -47,7 +47,7 @@ func parseOptions(args []string) (options, error) {
 	return o, o.check()
 }
 
-// shorten is for -quick. What was given stays.
+// shorten applies -quick. Values that were given stay.
 func (o *options) shorten(f *flag.FlagSet) {
 	given := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -76,23 +76,23 @@ func (o *options) check() error {
 		}
 	}
 	for _, name := range o.peers {
-		if !slices.ContainsFunc(peers(), func(p *peer) bool { return p.is(name) }) {
+		if !slices.ContainsFunc(allPeers(), func(p *peer) bool { return p.is(name) }) {
 			return fmt.Errorf("no peer %q", name)
 		}
 	}
 	return nil
 }
 
-// is says whether a name means this peer.
+// is reports whether a name means this peer.
 func (p *peer) is(name string) bool { return p.library == name || p.id() == name }
 
-// wants says whether a peer takes part. Without the floor and tether there
-// would be nothing to compare with.
+// wants reports whether a peer takes part. The floor and tether always do: they
+// are what the others are compared with.
 func (o *options) wants(p *peer) bool {
-	return len(o.peers) == 0 || p.library == floor || p.library == own || slices.ContainsFunc(o.peers, p.is)
+	return len(o.peers) == 0 || p.library == floorLibrary || p.library == tetherLibrary || slices.ContainsFunc(o.peers, p.is)
 }
 
-// part is a share of the rounds, one at least.
+// part returns a fraction of the rounds, at least one.
 func (o *options) part(numerator, denominator int) int {
 	return max(1, o.rounds*numerator/denominator)
 }

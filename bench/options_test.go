@@ -18,7 +18,7 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, quickDuration, o.duration)
 	require.Equal(t, []string{"alone", "crowd"}, o.sections)
 	wanted := map[string]bool{}
-	for _, p := range peers() {
+	for _, p := range allPeers() {
 		wanted[p.id()] = o.wants(p)
 	}
 	require.Subset(t, wanted, map[string]bool{

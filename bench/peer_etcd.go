@@ -10,26 +10,26 @@ import (
 	"go.uber.org/zap"
 )
 
-// etcdFalls: a waiter watches from a revision that has passed, and the server
-// looks at such watches every 100 ms only.
-const etcdFalls = 120 * time.Millisecond
+// etcdSettleTime: a waiter watches from a past revision. The server checks such
+// watches only every 100 ms, and a release before that check wakes nobody at once.
+const etcdSettleTime = 120 * time.Millisecond
 
 func etcdPeer() *peer {
 	return &peer{
 		library: "etcd", about: "one node that syncs to disk; the session's TTL is 60 s, renewed",
-		ttl: time.Minute, etcd: true, falls: etcdFalls, open: openEtcd(false),
+		ttl: time.Minute, etcd: true, settleTime: etcdSettleTime, open: openEtcd(false),
 	}
 }
 
 func etcdBestPeer() *peer {
 	return &peer{
 		library: "etcd", setting: best, about: "one node that does not sync (unsafe-no-fsync); the session's TTL is 5 s",
-		ttl: ttl, etcd: true, falls: etcdFalls, open: openEtcd(true, concurrency.WithTTL(int(ttl/time.Second))),
+		ttl: lockTTL, etcd: true, settleTime: etcdSettleTime, open: openEtcd(true, concurrency.WithTTL(int(lockTTL/time.Second))),
 	}
 }
 
-func openEtcd(noSync bool, opts ...concurrency.SessionOption) func(place) (locker, error) {
-	return func(at place) (locker, error) {
+func openEtcd(noSync bool, opts ...concurrency.SessionOption) func(endpoints) (locker, error) {
+	return func(at endpoints) (locker, error) {
 		addr := at.Etcd
 		if noSync {
 			addr = at.EtcdNoSync
@@ -47,12 +47,12 @@ func openEtcd(noSync bool, opts ...concurrency.SessionOption) func(place) (locke
 	}
 }
 
-// etcdLocker is one session. Within a session a mutex is no obstacle.
+// etcdLocker is one session. Mutexes of one session do not exclude each other.
 type etcdLocker struct {
 	client  *clientv3.Client
 	session *concurrency.Session
 	opts    []concurrency.SessionOption
-	owner   bool // of the client
+	owner   bool // it closes the client
 }
 
 func newEtcdLocker(client *clientv3.Client, opts []concurrency.SessionOption) (*etcdLocker, error) {
@@ -68,7 +68,7 @@ func (l *etcdLocker) Acquire(ctx context.Context, name string) (func() error, er
 	return func() error { return m.Unlock(context.Background()) }, nil
 }
 
-func (l *etcdLocker) Separate(standing) (locker, error) { return newEtcdLocker(l.client, l.opts) }
+func (l *etcdLocker) Isolate(isolation) (locker, error) { return newEtcdLocker(l.client, l.opts) }
 
 func (l *etcdLocker) Close() error {
 	err := l.session.Close()

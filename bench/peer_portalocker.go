@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// portalockerVersion is the sub-folder of TETHER_PYTHONS with the virtual
+// portalockerVersion is the subfolder of TETHER_PYTHONS with the virtual
 // environment.
 const portalockerVersion = "4.4.2"
 
-// portalockerScript takes the same orders as a worker of the other peers.
+// portalockerScript takes the same requests as a worker of the other peers.
 //
 //go:embed peer_portalocker.py
 var portalockerScript string
 
 func portalockerPeer() *peer {
 	return &peer{
-		library: "portalocker", about: "Python, " + portalockerVersion + " as it comes: it looks every 250 ms",
-		looks: 250 * time.Millisecond, python: true,
+		library: "portalocker", about: "Python, " + portalockerVersion + ", defaults: it retries every 250 ms",
+		retryInterval: 250 * time.Millisecond, python: true,
 	}
 }
 
 func portalockerBestPeer() *peer {
 	return &peer{
 		library: "portalocker", setting: best, about: "check_interval 10 ms, thread_sleep_time 1 ms, a connection that is kept",
-		looks: 10 * time.Millisecond, python: true,
+		retryInterval: 10 * time.Millisecond, python: true,
 	}
 }
 
-// pythonProgram is the interpreter that has portalocker, empty if there is none.
+// pythonProgram is the Python with portalocker, empty if there is none.
 func pythonProgram() string {
 	folder := os.Getenv("TETHER_PYTHONS")
 	if folder == "" {

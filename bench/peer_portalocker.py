@@ -1,7 +1,7 @@
-"""A worker that uses portalocker's RedisLock as it is told.
+"""A worker that uses portalocker's RedisLock.
 
-Orders and answers are lines of JSON on standard input and output, the same as
-those of the other workers.
+Requests and responses are lines of JSON on standard input and output, the same
+as those of the other workers.
 """
 
 import json
@@ -15,7 +15,7 @@ import portalocker
 import redis
 
 SETUP = json.loads(os.environ["TETHER_BENCH_SETUP"])
-HOST, PORT = SETUP["place"]["Redis"].rsplit(":", 1)
+HOST, PORT = SETUP["endpoints"]["Redis"].rsplit(":", 1)
 BEST = SETUP["peer"].endswith(":best")
 FOREVER = 3600
 
@@ -23,14 +23,14 @@ logging.disable(logging.CRITICAL)
 
 
 def now():
-    """The clock that all processes of the machine share."""
+    """The clock that all processes of the machine share, in nanoseconds."""
     if sys.platform == "linux":
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     return time.time_ns()
 
 
 class Client:
-    """What one user of locks has."""
+    """The options and the connection of one user of locks."""
 
     def __init__(self):
         self.options = {"interrupt_on_lost": False}
@@ -64,25 +64,25 @@ client = Client()
 held = {}
 
 
-def name_of(order, i):
-    names = order.get("names", 0)
-    return f"{order['name']}-{i % names if names else f'{now()}-{i}'}"
+def lock_name(request, i):
+    names = request.get("names", 0)
+    return f"{request['name']}-{i % names if names else f'{now()}-{i}'}"
 
 
-def alone(order):
+def alone(request):
     took = []
-    for i in range(order["ops"]):
-        name = name_of(order, i)
+    for i in range(request["ops"]):
+        name = lock_name(request, i)
         begin = now()
         client.acquire(name).release()
         took.append(now() - begin)
     return {"took": took}
 
 
-def cold(order):
+def cold(request):
     took = []
-    for i in range(order["ops"]):
-        name = name_of(order, i)
+    for i in range(request["ops"]):
+        name = lock_name(request, i)
         begin = now()
         fresh = Client()
         lock = fresh.acquire(name)
@@ -92,18 +92,18 @@ def cold(order):
     return {"took": took}
 
 
-def acquire(order):
-    held[order["name"]] = client.acquire(order["name"])
+def acquire(request):
+    held[request["name"]] = client.acquire(request["name"])
     return {"at": now()}
 
 
-def release(order):
+def release(request):
     began = now()
-    held.pop(order["name"]).release()
+    held.pop(request["name"]).release()
     return {"began": began, "at": now()}
 
 
-def together(users, work):
+def run_users(users, work):
     threads = [threading.Thread(target=work, args=(i,)) for i in range(users)]
     for thread in threads:
         thread.start()
@@ -111,41 +111,41 @@ def together(users, work):
         thread.join()
 
 
-def crowd(order):
-    counts = [0] * order["users"]
-    end = order["end"]
+def crowd(request):
+    counts = [0] * request["users"]
+    end = request["end"]
 
     def contend(user):
         while now() < end:
-            left = max(0.001, (end - now()) / 1e9)
+            remaining = max(0.001, (end - now()) / 1e9)
             try:
-                lock = client.acquire(order["name"], timeout=left)
+                lock = client.acquire(request["name"], timeout=remaining)
             except portalocker.AlreadyLocked:
                 continue
             lock.release()
-            counts[user] += order["begin"] <= now() < end
+            counts[user] += request["begin"] <= now() < end
 
-    together(order["users"], contend)
+    run_users(request["users"], contend)
     return {"counts": counts}
 
 
-def wait_for_one(order):
+def wait_for_one(request):
     grants = []
 
     def wait(_):
         while not grants:
             try:
-                lock = client.acquire(order["name"], timeout=1)
+                lock = client.acquire(request["name"], timeout=1)
             except portalocker.AlreadyLocked:
                 continue
             grants.append(now())
             lock.release()
 
-    together(order["users"], wait)
+    run_users(request["users"], wait)
     return {"at": min(grants)}
 
 
-ORDERS = {
+TASKS = {
     "alone": alone,
     "cold": cold,
     "acquire": acquire,
@@ -155,21 +155,21 @@ ORDERS = {
 }
 
 
-def say(line):
+def respond(line):
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
 def main():
-    say({"call": 0})
+    respond({"call": 0})
     for line in sys.stdin:
-        order = json.loads(line)
+        request = json.loads(line)
         try:
-            answer = ORDERS[order["do"]](order)
+            response = TASKS[request["task"]](request)
         except Exception as error:
-            answer = {"error": repr(error)}
-        say({"call": order["call"], **answer})
-    # The threads of a lock that is still held would keep the process alive.
+            response = {"error": repr(error)}
+        respond({"call": request["call"], **response})
+    # The threads of a lock that is still held would keep the process from ending.
     os._exit(0)
 
 

@@ -7,79 +7,78 @@ import (
 	"sync"
 )
 
-// The floors: what no library can do without, and what any could do with it.
+// Settings of the floors.
 const (
-	floorPing  = "ping"
-	floorHello = "hello"
-	floorHand  = "hand"
+	floorPing     = "ping"
+	floorHello    = "hello"
+	floorHandOver = "hand"
 )
 
-// rawPeer is the least that a lock by subscription can do: subscribe and count,
+// rawPeer is the least that a lock by subscription can send: subscribe and count,
 // then unsubscribe.
 func rawPeer() *peer {
 	return &peer{
-		library: floor, about: "SUBSCRIBE with NUMSUB in one write, then UNSUBSCRIBE; no safety beyond that",
-		open: openRaw(floor),
+		library: floorLibrary, about: "SUBSCRIBE with NUMSUB in one write, then UNSUBSCRIBE; no safety beyond that",
+		open: openRaw(floorLibrary),
 	}
 }
 
-// floors are those that belong to single sections.
-func floors() []*peer {
+// extraFloors are floors for single sections.
+func extraFloors() []*peer {
 	return []*peer{
-		{library: floor, setting: floorPing, about: "one PING", open: openRaw(floorPing)},
+		{library: floorLibrary, setting: floorPing, about: "one PING", open: openRaw(floorPing)},
 		{
-			library: floor, setting: floorHello, open: openRaw(floorHello),
+			library: floorLibrary, setting: floorHello, open: openRaw(floorHello),
 			about: "the pair with HELLO, which names the connection and tells the node's role",
 		},
-		handFloor(),
+		handOverFloor(),
 	}
 }
 
-// handFloor is a hand-over without a library.
-func handFloor() *peer {
+// handOverFloor is a hand-over without a library.
+func handOverFloor() *peer {
 	return &peer{
-		library: floor, setting: floorHand, open: openRaw(floorHand),
+		library: floorLibrary, setting: floorHandOver, open: openRaw(floorHandOver),
 		about: "UNSUBSCRIBE with PUBLISH in one write; the push; SUBSCRIBE with NUMSUB in one write",
 	}
 }
 
-// rawLocker has a socket for each lock that is held. It keeps those that are
-// not.
+// rawLocker has a socket for each lock that is held, and a pool of idle sockets.
 type rawLocker struct {
 	addr string
 	kind string
-	side int // of a hand-over
+	side int // 0 or 1 in a hand-over
 	idle chan *rawSocket
 
-	mu    sync.Mutex
-	names map[string]*rawName
+	mu       sync.Mutex
+	commands map[string]*rawCommands
 }
 
-// rawName is what is sent for one name.
-type rawName struct {
-	join, leave, hand []byte
-	frames            int  // that answer a join
-	listening         bool // on the own wake channel
+// rawCommands are the bytes that are sent for one name.
+type rawCommands struct {
+	join, leave, handOver []byte
+	frames                int  // that join is answered with
+	listening             bool // to the wake channel of this side
 }
 
-// rawSockets are kept at most.
-const rawSockets = 16384
+// maxIdleSockets is the size of the pool.
+const maxIdleSockets = 16384
 
-func openRaw(kind string) func(place) (locker, error) {
-	return func(at place) (locker, error) {
+func openRaw(kind string) func(endpoints) (locker, error) {
+	return func(at endpoints) (locker, error) {
 		l := &rawLocker{
-			addr: at.Redis, kind: kind, side: at.Side, idle: make(chan *rawSocket, rawSockets), names: map[string]*rawName{},
+			addr: at.Redis, kind: kind, side: at.Side, idle: make(chan *rawSocket, maxIdleSockets), commands: map[string]*rawCommands{},
 		}
-		s, err := l.socket(context.Background())
+		s, err := l.getSocket(context.Background())
 		if err != nil {
 			return nil, err
 		}
-		l.keep(s)
+		l.putSocket(s)
 		return l, nil
 	}
 }
 
-func (l *rawLocker) socket(ctx context.Context) (*rawSocket, error) {
+func (l *rawLocker) getSocket(ctx context.Context) (*rawSocket, error) {
 	select {
 	case s := <-l.idle:
 		return s, nil
@@ -93,36 +92,36 @@ func (l *rawLocker) socket(ctx context.Context) (*rawSocket, error) {
 	return s, err
 }
 
-func (l *rawLocker) keep(s *rawSocket) {
+func (l *rawLocker) putSocket(s *rawSocket) {
 	select {
 	case l.idle <- s:
 	default:
-		_ = s.close() // there are more than anybody needs
+		_ = s.close() // the pool is full
 	}
 }
 
-func (l *rawLocker) name(name string) *rawName {
+func (l *rawLocker) commandsFor(name string) *rawCommands {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := l.names[name]
+	n := l.commands[name]
 	if n == nil {
-		n = l.prepare(name)
-		l.names[name] = n
+		n = l.newCommands(name)
+		l.commands[name] = n
 	}
 	return n
 }
 
-func (l *rawLocker) prepare(name string) *rawName {
+func (l *rawLocker) newCommands(name string) *rawCommands {
 	join := append(command("SUBSCRIBE", name), command("PUBSUB", "NUMSUB", name)...)
-	n := &rawName{join: join, leave: command("UNSUBSCRIBE", name), frames: 2}
+	n := &rawCommands{join: join, leave: command("UNSUBSCRIBE", name), frames: 2}
 	switch l.kind {
 	case floorPing:
 		n.join, n.frames, n.leave = command("PING"), 1, nil
 	case floorHello:
 		holder := name + "-lock-0123456789abcdef0123456789abcdef"
 		n.join, n.frames = append(n.join, command("HELLO", "3", "SETNAME", holder)...), 3
-	case floorHand:
-		n.hand = append(command("UNSUBSCRIBE", name), command("PUBLISH", wakeOf(name, 1-l.side), "wake")...)
+	case floorHandOver:
+		n.handOver = append(command("UNSUBSCRIBE", name), command("PUBLISH", wakeOf(name, 1-l.side), "wake")...)
 	}
 	return n
 }
@@ -132,23 +131,23 @@ func wakeOf(name string, side int) string { return fmt.Sprintf("%s-wake-%d", nam
 var errTaken = errors.New("the name is taken: the floor does not wait")
 
 func (l *rawLocker) Acquire(ctx context.Context, name string) (func() error, error) {
-	s, err := l.socket(ctx)
+	s, err := l.getSocket(ctx)
 	if err != nil {
 		return nil, err
 	}
-	n := l.name(name)
-	if l.kind == floorHand {
-		return l.acquireByHand(s, name, n)
+	n := l.commandsFor(name)
+	if l.kind == floorHandOver {
+		return l.acquireHandOver(s, name, n)
 	}
 	count, err := s.exchange(n.join, n.frames)
 	if err != nil {
 		return nil, err
 	}
-	if l.kind == floor && count != 1 {
+	if l.kind == floorLibrary && count != 1 {
 		return nil, errTaken
 	}
 	return func() error {
-		defer l.keep(s)
+		defer l.putSocket(s)
 		if n.leave == nil {
 			return nil
 		}
@@ -157,8 +156,8 @@ func (l *rawLocker) Acquire(ctx context.Context, name string) (func() error, err
 	}, nil
 }
 
-// acquireByHand joins, and waits for a wake if somebody is there.
-func (l *rawLocker) acquireByHand(s *rawSocket, name string, n *rawName) (func() error, error) {
+// acquireHandOver joins, and waits for a wake if it is not alone.
+func (l *rawLocker) acquireHandOver(s *rawSocket, name string, n *rawCommands) (func() error, error) {
 	if !n.listening {
 		n.listening = true
 		if _, err := s.exchange(command("SUBSCRIBE", wakeOf(name, l.side)), 1); err != nil {
@@ -173,14 +172,14 @@ func (l *rawLocker) acquireByHand(s *rawSocket, name string, n *rawName) (func()
 		if count == 1 {
 			break
 		}
-		// What leaves is answered, and then a wake comes.
+		// Two frames: the reply to leave, and the wake.
 		if _, err := s.exchange(n.leave, 2); err != nil {
 			return nil, err
 		}
 	}
 	return func() error {
-		defer l.keep(s)
-		_, err := s.exchange(n.hand, 2)
+		defer l.putSocket(s)
+		_, err := s.exchange(n.handOver, 2)
 		return err
 	}, nil
 }
@@ -189,7 +188,7 @@ func (l *rawLocker) Close() error {
 	for {
 		select {
 		case s := <-l.idle:
-			_ = s.close() // nothing depends on it
+			_ = s.close() // it has no unread data
 		default:
 			return nil
 		}

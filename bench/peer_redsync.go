@@ -12,8 +12,8 @@ import (
 
 func redsyncPeer() *peer {
 	return &peer{
-		library: "redsync", about: "it looks every 50 to 250 ms; the TTL is 8 s",
-		ttl: 8 * time.Second, looks: 250 * time.Millisecond, open: openRedsync(plainOptions),
+		library: "redsync", about: "it retries every 50 to 250 ms; the TTL is 8 s",
+		ttl: 8 * time.Second, retryInterval: 250 * time.Millisecond, open: openRedsync(defaultOptions),
 	}
 }
 
@@ -21,13 +21,13 @@ func redsyncBestPeer() *peer {
 	return &peer{
 		library: "redsync", setting: best,
 		about: "WithRetryDelay(1ms), WithFailFast, a TTL of 5 s, a large pool, no extra commands on new connections",
-		ttl:   ttl, looks: time.Millisecond,
-		open: openRedsync(bestOptions, redsync.WithRetryDelay(time.Millisecond), redsync.WithFailFast(true), redsync.WithExpiry(ttl)),
+		ttl:   lockTTL, retryInterval: time.Millisecond,
+		open: openRedsync(bestOptions, redsync.WithRetryDelay(time.Millisecond), redsync.WithFailFast(true), redsync.WithExpiry(lockTTL)),
 	}
 }
 
-func openRedsync(options func(place) *redis.Options, opts ...redsync.Option) func(place) (locker, error) {
-	return func(at place) (locker, error) {
+func openRedsync(options func(endpoints) *redis.Options, opts ...redsync.Option) func(endpoints) (locker, error) {
+	return func(at endpoints) (locker, error) {
 		rdb := redis.NewClient(options(at))
 		return &redsyncLocker{rdb, redsync.New(goredis.NewPool(rdb)), opts}, nil
 	}
@@ -39,7 +39,7 @@ type redsyncLocker struct {
 	opts []redsync.Option
 }
 
-// Acquire goes on where the library gives up: it looks 32 times.
+// Acquire retries when the library gives up, after 32 attempts.
 func (l *redsyncLocker) Acquire(ctx context.Context, name string) (func() error, error) {
 	m := l.sync.NewMutex(name, l.opts...)
 	for {

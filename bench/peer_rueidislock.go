@@ -10,34 +10,34 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// tryNextAfter is more than the library's 20 ms: with a single key there is no
-// next one to try, and after a time-out nobody may be left to wake the waiter,
-// who then waits for ever.
+// tryNextAfter is longer than the library's default of 20 ms. With a single key
+// there is no next key to try, and a waiter that has timed out may not be woken any
+// more: it would wait for ever.
 const tryNextAfter = 2 * time.Second
 
 func rueidislockPeer() *peer {
 	return &peer{
-		library: "rueidislock", about: "as it comes: two of three keys, the TTL is 5 s, renewed",
-		ttl: ttl, open: openRueidislock(rueidislock.LockerOption{}),
+		library: "rueidislock", about: "defaults: two of three keys, the TTL is 5 s, renewed",
+		ttl: lockTTL, open: openRueidislock(rueidislock.LockerOption{}),
 	}
 }
 
 func rueidislockOneKeyPeer() *peer {
 	return &peer{
-		library: "rueidislock", setting: "one-key", about: "KeyMajority 1, as it says for a single Redis",
-		ttl: ttl, open: openRueidislock(rueidislock.LockerOption{KeyMajority: 1, TryNextAfter: tryNextAfter}),
+		library: "rueidislock", setting: "one-key", about: "KeyMajority 1, which it recommends for a single Redis",
+		ttl: lockTTL, open: openRueidislock(rueidislock.LockerOption{KeyMajority: 1, TryNextAfter: tryNextAfter}),
 	}
 }
 
 func rueidislockBestPeer() *peer {
 	return &peer{
 		library: "rueidislock", setting: best, about: "KeyMajority 1 and NoLoopTracking",
-		ttl: ttl, open: openRueidislock(rueidislock.LockerOption{KeyMajority: 1, TryNextAfter: tryNextAfter, NoLoopTracking: true}),
+		ttl: lockTTL, open: openRueidislock(rueidislock.LockerOption{KeyMajority: 1, TryNextAfter: tryNextAfter, NoLoopTracking: true}),
 	}
 }
 
-func openRueidislock(o rueidislock.LockerOption) func(place) (locker, error) {
-	return func(at place) (locker, error) {
+func openRueidislock(o rueidislock.LockerOption) func(endpoints) (locker, error) {
+	return func(at endpoints) (locker, error) {
 		o := o
 		o.ClientOption = rueidis.ClientOption{InitAddress: []string{at.Redis}}
 		if dial := at.dialer(); dial != nil {

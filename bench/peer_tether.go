@@ -10,19 +10,19 @@ import (
 )
 
 func tetherPeer() *peer {
-	return &peer{library: own, about: "as it comes", open: openTether()}
+	return &peer{library: tetherLibrary, about: "defaults", open: openTether()}
 }
 
-// tetherQuickPeer differs where nobody wakes a waiter.
-func tetherQuickPeer() *peer {
+// tether20msPeer differs where waiters poll: after a crash.
+func tether20msPeer() *peer {
 	return &peer{
-		library: own, setting: "20ms", about: "WithPollInterval(20ms)",
-		open: openTether(tether.WithPollInterval(quick)),
+		library: tetherLibrary, setting: "20ms", about: "WithPollInterval(20ms)",
+		open: openTether(tether.WithPollInterval(tetherPollInterval)),
 	}
 }
 
-func openTether(opts ...tether.LockOption) func(place) (locker, error) {
-	return func(at place) (locker, error) {
+func openTether(opts ...tether.LockOption) func(endpoints) (locker, error) {
+	return func(at endpoints) (locker, error) {
 		rdb := redis.NewClient(&redis.Options{Addr: at.Redis, Dialer: at.dialer()})
 		return newTetherLocker(rdb, tether.New(rdb), opts), nil
 	}
@@ -68,10 +68,10 @@ func held(h *tether.Hold, err error) (func() error, error) {
 	return func() error { return h.Release(context.Background()) }, nil
 }
 
-// Separate has Lock objects of its own, which the client has queue, or a client
-// of its own.
-func (l *tetherLocker) Separate(each standing) (locker, error) {
-	if each == ownLock {
+// Isolate returns a locker with Lock objects of its own, which share the client's
+// local queues, or with a client of its own.
+func (l *tetherLocker) Isolate(iso isolation) (locker, error) {
+	if iso == ownLock {
 		return sameClient{newTetherLocker(l.rdb, l.client, l.opts)}, nil
 	}
 	return otherClient{newTetherLocker(l.rdb, tether.New(l.rdb), l.opts)}, nil
@@ -79,17 +79,16 @@ func (l *tetherLocker) Separate(each standing) (locker, error) {
 
 func (l *tetherLocker) Close() error {
 	err := l.client.Close()
-	_ = l.rdb.Close() // it has no connection of its own in use
+	_ = l.rdb.Close() // it has no open connections
 	return err
 }
 
-// otherClient is a locker that shares nothing but the options of the Redis
-// client.
+// otherClient is a locker that shares only the options of the Redis client.
 type otherClient struct{ *tetherLocker }
 
 func (l otherClient) Close() error { return l.client.Close() }
 
-// sameClient is a locker whose client is somebody else's to close.
+// sameClient is a locker that does not close its client.
 type sameClient struct{ locker }
 
 func (sameClient) Close() error { return nil }

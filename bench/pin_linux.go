@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttr makes the kernel end a child with this process, which may be
-// killed before it can end anything.
-func childAttr() *syscall.SysProcAttr {
+// childProcAttr makes the kernel kill a child when this process dies: a killed
+// process can't stop its children.
+func childProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// processors are those that this process may use.
+// processors are the processors that this process may use.
 func processors() []int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -40,9 +40,9 @@ func cpuSet(cpus []int) *unix.CPUSet {
 	return &set
 }
 
-// startOn starts a process on some processors only. It inherits them from the
-// thread that forks it, so that its runtime sees no others.
-func startOn(cmd *exec.Cmd, cpus []int) error {
+// startPinned starts a process on the given processors. The child inherits them
+// from the thread that forks it, so its Go runtime sees no others from the start.
+func startPinned(cmd *exec.Cmd, cpus []int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var before unix.CPUSet
@@ -59,8 +59,8 @@ func startOn(cmd *exec.Cmd, cpus []int) error {
 	return err
 }
 
-// move moves a running process, all its threads, to some processors.
-func move(pid int, cpus []int) error {
+// pinProcess moves all threads of a running process to the given processors.
+func pinProcess(pid int, cpus []int) error {
 	tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
 	if err != nil {
 		return err

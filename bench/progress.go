@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// progress is a line that says what is going on. Where it cannot be written
-// over, it is written now and then.
+// progress prints what is being measured. On a terminal it overwrites one line;
+// elsewhere it prints a line every few seconds.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -17,7 +17,7 @@ type progress struct {
 	section  string
 }
 
-const progressPause = 5 * time.Second
+const progressInterval = 5 * time.Second
 
 func newProgress(out *os.File) *progress {
 	p := &progress{out: out, begin: time.Now()}
@@ -27,24 +27,25 @@ func newProgress(out *os.File) *progress {
 	return p
 }
 
-func (p *progress) begins(section string) {
+func (p *progress) beginSection(section string) {
 	p.section, p.written = section, time.Time{}
 }
 
-// say tells what is going on. An error to write it matters to nobody.
-func (p *progress) say(format string, args ...any) {
+// show prints the current step. Write errors are ignored: the results do not
+// depend on it.
+func (p *progress) show(format string, args ...any) {
 	elapsed := time.Since(p.begin).Truncate(time.Second)
 	text := fmt.Sprintf("%5s  %s: %s", elapsed, p.section, fmt.Sprintf(format, args...))
 	switch {
 	case p.terminal:
 		_, _ = fmt.Fprintf(p.out, "\r\x1b[K%.100s", text)
-	case time.Since(p.written) > progressPause:
+	case time.Since(p.written) > progressInterval:
 		p.written = time.Now()
 		_, _ = fmt.Fprintln(p.out, text)
 	}
 }
 
-func (p *progress) done() {
+func (p *progress) clear() {
 	if p.terminal {
 		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
 	}

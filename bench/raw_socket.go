@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// rawSocket is a connection without any library: bytes that were made before,
-// and a reader that skips what it does not need.
+// rawSocket is a connection without a library. It writes prepared bytes, and its
+// reader skips what is not needed.
 type rawSocket struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -27,7 +27,7 @@ func dialRaw(ctx context.Context, addr string) (*rawSocket, error) {
 
 func (s *rawSocket) close() error { return s.conn.Close() }
 
-// command is a command as RESP has it.
+// command encodes a command in RESP.
 func command(args ...string) []byte {
 	out := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, arg := range args {
@@ -36,8 +36,8 @@ func command(args ...string) []byte {
 	return out
 }
 
-// exchange writes, and reads so many frames. It returns the last number of the
-// last one.
+// exchange writes p and reads the given number of frames. It returns the last
+// number in the last frame.
 func (s *rawSocket) exchange(p []byte, frames int) (int, error) {
 	if _, err := s.conn.Write(p); err != nil {
 		return 0, err
@@ -79,7 +79,7 @@ func (s *rawSocket) frame() (int, error) {
 	return last, nil
 }
 
-// head reads a line: its kind, and its number if it has one.
+// head reads the first line of a value: its kind, and its number if it has one.
 func (s *rawSocket) head() (kind byte, n int, err error) {
 	line, err := s.r.ReadSlice('\n')
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *rawSocket) head() (kind byte, n int, err error) {
 	return kind, n, nil
 }
 
-// number reads digits. The server is trusted to send some.
+// number parses digits. It does not check them: they come from the server.
 func number(text []byte) int {
 	n, sign := 0, 1
 	for _, c := range text {

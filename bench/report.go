@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// report is a run, written down.
+// report is the report of one run.
 type report struct {
-	machine []string
-	peers   []*peer
-	left    map[string]string
-	book    []*chapter
+	machine  []string
+	peers    []*peer
+	skipped  map[string]string
+	sections []*reportSection
 }
 
 // write writes the report and its plots into a folder.
@@ -21,9 +21,9 @@ func (r *report) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for _, c := range r.book {
-		for i := range c.charts {
-			if err := os.WriteFile(filepath.Join(folder, c.plot(i)), []byte(c.charts[i].svg()), 0o644); err != nil {
+	for _, sec := range r.sections {
+		for i := range sec.charts {
+			if err := os.WriteFile(filepath.Join(folder, sec.plot(i)), []byte(sec.charts[i].svg()), 0o644); err != nil {
 				return err
 			}
 		}
@@ -31,21 +31,21 @@ func (r *report) write(folder string) error {
 	return os.WriteFile(filepath.Join(folder, "README.md"), []byte(r.markdown()), 0o644)
 }
 
-// plot is the file of a chart.
-func (c *chapter) plot(i int) string {
+// plot is the file name of a chart.
+func (sec *reportSection) plot(i int) string {
 	if i == 0 {
-		return c.name + ".svg"
+		return sec.name + ".svg"
 	}
-	return fmt.Sprintf("%s-%d.svg", c.name, i+1)
+	return fmt.Sprintf("%s-%d.svg", sec.name, i+1)
 }
 
-const reportIntro = `# What tether costs, beside its peers
+const reportIntro = `# What tether costs, compared with its peers
 
-Written by ` + "`cd bench && go run .`" + `. All contenders had the same Redis in one run. They took turns, in rounds of
-another order each; a p50 is the median of the rounds' medians, a ratio is the median of the ratios within a round, a p99
-is over all samples. "Unpinned" is as the scheduler likes; "pinned" has the servers on one processor and the clients on
-another, so that a wake-up always crosses. "raw" is no library but sockets that send the least that a lock of this kind
-can do; it is what the figures are held against.
+Written by ` + "`cd bench && go run .`" + `. All peers used the same Redis in one run. They took turns in rounds, and each
+round had another order. A p50 is the median of the rounds' medians, a ratio is the median of the ratios within a round, a p99
+is over all samples. "Unpinned": the scheduler chooses the processors. "Pinned": the servers run on one processor and the
+clients on another, so that every wake-up crosses processors. "raw" is no library: sockets that send the least that a lock
+of this kind can send. It is the floor that the figures are compared with.
 `
 
 func (r *report) markdown() string {
@@ -56,15 +56,15 @@ func (r *report) markdown() string {
 		fmt.Fprintf(&out, "- %s\n", line)
 	}
 	out.WriteString("\n## The targets\n\n")
-	out.WriteString(r.verdicts().markdown())
-	for _, c := range r.book {
-		out.WriteString(c.markdown(true))
+	out.WriteString(r.targets().markdown())
+	for _, sec := range r.sections {
+		out.WriteString(sec.markdown(true))
 	}
 	out.WriteString("\n## The peers\n\n")
 	t := table{head: []string{"peer", "setting"}}
 	for _, p := range r.peers {
 		about := p.about
-		if why := r.left[p.id()]; why != "" {
+		if why := r.skipped[p.id()]; why != "" {
 			about += " (left out: " + why + ")"
 		}
 		t.add(p.id(), about)
@@ -74,46 +74,47 @@ func (r *report) markdown() string {
 	return out.String()
 }
 
-// verdicts are those of all chapters, in one table.
-func (r *report) verdicts() *table {
+// targets is a table of the target results of all sections.
+func (r *report) targets() *table {
 	t := &table{head: []string{"section", "figure", "target", "measured", ""}}
-	for _, c := range r.book {
-		for _, v := range c.verdicts {
-			t.add(c.title, v.what, v.target, v.value, v.word())
+	for _, sec := range r.sections {
+		for _, v := range sec.targets {
+			t.add(sec.title, v.what, v.target, v.value, v.word())
 		}
 	}
 	return t
 }
 
-// markdown is the chapter, with its plots if told so.
-func (c *chapter) markdown(plots bool) string {
+// markdown is the section as Markdown, with or without its plots.
+func (sec *reportSection) markdown(plots bool) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "\n## %s\n\n%s\n", c.title, c.work)
-	for i := range c.tables {
-		if title := c.tables[i].title; title != "" {
+	fmt.Fprintf(&out, "\n## %s\n\n%s\n", sec.title, sec.about)
+	for i := range sec.tables {
+		if title := sec.tables[i].title; title != "" {
 			fmt.Fprintf(&out, "\n%s:\n", title)
 		}
-		out.WriteString("\n" + c.tables[i].markdown())
+		out.WriteString("\n" + sec.tables[i].markdown())
 	}
-	if len(c.verdicts) > 0 {
+	if len(sec.targets) > 0 {
 		t := table{head: []string{"figure", "target", "measured", ""}}
-		for _, v := range c.verdicts {
+		for _, v := range sec.targets {
 			t.add(v.what, v.target, v.value, v.word())
 		}
 		out.WriteString("\n" + t.markdown())
 	}
-	for i := range c.charts {
+	for i := range sec.charts {
 		if plots {
-			fmt.Fprintf(&out, "\n![%s](%s)\n", c.charts[i].title, c.plot(i))
+			fmt.Fprintf(&out, "\n![%s](%s)\n", sec.charts[i].title, sec.plot(i))
 		}
 	}
-	for _, note := range c.notes {
+	for _, note := range sec.notes {
 		fmt.Fprintf(&out, "\n%s\n", note)
 	}
 	return out.String()
 }
 
-// markdown is the table, with columns as wide as they need to be read as text.
+// markdown is the table as Markdown. Columns are padded, so that it can be read as
+// plain text.
 func (t *table) markdown() string {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {

@@ -14,26 +14,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func sample() *chapter {
-	c := &chapter{name: "sample", title: "Sample", work: "What is done."}
+func sampleSection() *reportSection {
+	sec := &reportSection{name: "sample", title: "Sample", about: "What is done."}
 	t := table{title: "unpinned", head: []string{"peer", "p50"}}
 	t.add("tether", "12 µs")
 	bars := chart{title: "Times & more", unit: "µs", log: true, series: []string{unpinned, pinned}}
 	bars.add("tether", 12)
 	bars.add("tether", math.NaN())
 	bars.add("<other>", 1200)
-	c.tables, c.charts = append(c.tables, t), append(c.charts, bars)
-	c.ratioAtMost("a ratio", 1.2, 1.15)
-	c.ratioAtLeast("a rate", 2.5, 2)
-	c.within("a time", 3*time.Millisecond, 5*time.Millisecond)
-	c.atMost("nothing", math.NaN(), 8, " kB")
-	c.note("A note.")
-	return c
+	sec.tables, sec.charts = append(sec.tables, t), append(sec.charts, bars)
+	sec.ratioAtMost("a ratio", 1.2, 1.15)
+	sec.ratioAtLeast("a rate", 2.5, 2)
+	sec.within("a time", 3*time.Millisecond, 5*time.Millisecond)
+	sec.atMost("nothing", math.NaN(), 8, " kB")
+	sec.note("A note.")
+	return sec
 }
 
 func TestReportIsWritten(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new")
-	r := &report{machine: []string{"a machine"}, peers: peers(), left: map[string]string{"portalocker": "there is no Python"}, book: []*chapter{sample()}}
+	r := &report{machine: []string{"a machine"}, peers: allPeers(), skipped: map[string]string{"portalocker": "there is no Python"}, sections: []*reportSection{sampleSection()}}
 	require.NoError(t, r.write(folder))
 	text, err := os.ReadFile(filepath.Join(folder, "README.md"))
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestReportIsWritten(t *testing.T) {
 		"\nA note.\n",
 		"left out: there is no Python",
 	} {
-		require.Contains(t, squeeze(string(text)), squeeze(want))
+		require.Contains(t, normalizeWidths(string(text)), normalizeWidths(want))
 	}
 	plot, err := os.ReadFile(filepath.Join(folder, "sample.svg"))
 	require.NoError(t, err)
@@ -56,8 +56,8 @@ func TestReportIsWritten(t *testing.T) {
 	require.Contains(t, string(plot), "&lt;other&gt;")
 }
 
-// squeeze makes columns of another width the same.
-func squeeze(text string) string {
+// normalizeWidths removes the padding of columns.
+func normalizeWidths(text string) string {
 	for strings.Contains(text, "  ") {
 		text = strings.ReplaceAll(text, "  ", " ")
 	}

@@ -7,84 +7,85 @@ import (
 )
 
 const (
-	// batch is how long one peer works before the next has its turn.
-	batch = 40 * time.Millisecond
-	// slow peers take part in the first rounds only.
-	slow       = 20 * time.Millisecond
-	slowRounds = 3
-	manyNames  = 64
+	// batchTime is how long one peer works before it is the next peer's turn.
+	batchTime = 40 * time.Millisecond
+	// Peers whose operation takes longer than slowOperation take part in the
+	// first slowRounds rounds only.
+	slowOperation = 20 * time.Millisecond
+	slowRounds    = 3
+	distinctNames = 64
 )
 
-// entrant is a peer's worker in a contest of latencies.
-type entrant struct {
-	*member
-	each time.Duration // what one operation takes, roughly
-	took map[string]rounds
+// latencyWorker is a worker process whose latencies are measured.
+type latencyWorker struct {
+	*workerProcess
+	operationTime time.Duration // a rough estimate for one operation
+	samples       map[string]rounds
 }
 
-func (e *entrant) ops() int { return int(max(2, min(500, batch/e.each))) }
+func (e *latencyWorker) batchSize() int { return int(max(2, min(500, batchTime/e.operationTime))) }
 
-// kind is one sort of work.
-type kind struct {
-	label string
-	order order
+// workload is one kind of work.
+type workload struct {
+	label   string
+	request request
 }
 
-// latencies lets all peers do all kinds of work, in interleaved rounds.
-func (b *bench) latencies(field []*peer, pin pinning, kinds []kind) (map[string]*entrant, error) {
-	entrants := map[string]*entrant{}
+// measureLatencies runs all workloads with all peers, in interleaved rounds.
+func (b *bench) measureLatencies(selected []*peer, pin pinning, workloads []workload) (map[string]*latencyWorker, error) {
+	byPeer := map[string]*latencyWorker{}
 	defer func() {
-		for _, e := range entrants {
-			e.end()
+		for _, e := range byPeer {
+			e.stop()
 		}
 	}()
-	for _, p := range field {
-		b.say("%s, starting %s", pin.label, p.id())
-		m, err := b.hire(p, pin, 0)
+	for _, p := range selected {
+		b.show("%s, starting %s", pin.label, p.id())
+		wp, err := b.startWorker(p, pin, 0)
 		if err != nil {
 			return nil, err
 		}
-		e := &entrant{member: m, took: map[string]rounds{}}
-		entrants[p.id()] = e
-		if err := b.tolerate(p, e.warm(kinds)); err != nil {
+		e := &latencyWorker{workerProcess: wp, samples: map[string]rounds{}}
+		byPeer[p.id()] = e
+		if err := b.excludeFailed(p, e.warmUp(workloads)); err != nil {
 			return nil, err
 		}
 	}
-	err := b.turns(field, b.rounds, pin.label, func(round int, p *peer) error {
-		return entrants[p.id()].round(round, kinds)
+	err := b.interleave(selected, b.rounds, pin.label, func(round int, p *peer) error {
+		return byPeer[p.id()].round(round, workloads)
 	})
-	return entrants, err
+	return byPeer, err
 }
 
-// warm makes connections and finds out how long things take.
-func (e *entrant) warm(kinds []kind) error {
-	for _, k := range kinds {
-		o := k.order
-		o.Ops = max(2, k.order.Names)
+// warmUp opens the connections, and estimates how long an operation takes.
+func (e *latencyWorker) warmUp(workloads []workload) error {
+	for _, k := range workloads {
+		req := k.request
+		req.Ops = max(2, k.request.Names)
 		if e.peer.python {
-			o.Ops = 2
+			req.Ops = 2
 		}
-		a, err := e.tell(o)
+		resp, err := e.call(req)
 		if err != nil {
 			return err
 		}
-		e.each = max(e.each, time.Duration(median(a.Took)))
+		e.operationTime = max(e.operationTime, time.Duration(median(resp.Took)))
 	}
 	return nil
 }
 
-func (e *entrant) round(round int, kinds []kind) error {
-	for _, k := range kinds {
-		if e.each > slow && round >= slowRounds {
+func (e *latencyWorker) round(round int, workloads []workload) error {
+	for _, k := range workloads {
+		if e.operationTime > slowOperation && round >= slowRounds {
 			continue
 		}
-		o := k.order
-		o.Ops = e.ops()
-		a, err := e.tell(o)
+		req := k.request
+		req.Ops = e.batchSize()
+		resp, err := e.call(req)
 		if err != nil {
 			return err
 		}
-		e.took[k.label] = append(e.took[k.label], durations(a.Took))
+		e.samples[k.label] = append(e.samples[k.label], durations(resp.Took))
 	}
 	return nil
 }
@@ -97,86 +98,86 @@ func durations(nanoseconds []int64) []time.Duration {
 	return out
 }
 
-const same, distinct, reused, once = "same name", "distinct names", "kept lock", "new name, one-shot"
+const sameName, distinctName, keptLock, oneShotName = "same name", "distinct names", "kept lock", "new name, one-shot"
 
-func alone(b *bench, c *chapter) error {
+func alone(b *bench, sec *reportSection) error {
 	chart := chart{title: "Acquire and release, one goroutine, same name", unit: "µs", log: true}
-	err := b.inEach(func(pin pinning) error {
-		field := slices.Concat(b.field(notQuick, b.in(pin)), floors()[:2])
-		kinds := []kind{
-			{same, order{Do: doAlone, Name: b.name("alone"), Names: 1}},
-			{distinct, order{Do: doAlone, Name: b.name("alone"), Names: manyNames}},
+	err := b.forEachPinning(func(pin pinning) error {
+		selected := slices.Concat(b.selectPeers(notTether20ms, b.inPinning(pin)), extraFloors()[:2])
+		workloads := []workload{
+			{sameName, request{Task: taskAlone, Name: b.name("alone"), Names: 1}},
+			{distinctName, request{Task: taskAlone, Name: b.name("alone"), Names: distinctNames}},
 		}
-		entrants, err := b.latencies(field, pin, kinds)
+		byPeer, err := b.measureLatencies(selected, pin, workloads)
 		if err != nil {
 			return err
 		}
-		c.tables = append(c.tables, latencyTable(pin.label, field, entrants, kinds))
-		chart.addLatencies(pin.label, field, entrants, same)
-		limit, ahead := 1.35, 1.0
+		sec.tables = append(sec.tables, latencyTable(pin.label, selected, byPeer, workloads))
+		chart.addLatencies(pin.label, selected, byPeer, sameName)
+		floorLimit, peerLimit := 1.35, 1.0
 		if pin.label == pinned {
-			limit, ahead = 1.15, 1.1
+			floorLimit, peerLimit = 1.15, 1.1
 		}
-		for _, k := range kinds {
-			it := entrants[own].took[k.label]
-			c.ratioAtMost(pin.label+", "+k.label+": beside the raw floor", it.against(entrants[floor].took[k.label]), limit)
-			name, behind := worstAgainst(it, field, func(id string) rounds { return entrants[id].took[k.label] })
-			c.ratioAtMost(pin.label+", "+k.label+": beside the best peer, "+name, behind, ahead)
+		for _, k := range workloads {
+			tether := byPeer[tetherLibrary].samples[k.label]
+			sec.ratioAtMost(pin.label+", "+k.label+": beside the raw floor", tether.ratioTo(byPeer[floorLibrary].samples[k.label]), floorLimit)
+			name, worst := worstRatio(tether, selected, func(id string) rounds { return byPeer[id].samples[k.label] })
+			sec.ratioAtMost(pin.label+", "+k.label+": beside the best peer, "+name, worst, peerLimit)
 		}
 		return nil
 	})
-	c.charts = append(c.charts, chart)
-	c.note("An acquire and a release take a round trip each, like the raw commands, and three wake-ups of goroutines instead of one: the lock's, " +
-		"that of the reader of its connection, and the caller's. Unpinned, each of them also starts an idle thread of the Go runtime on the processor " +
-		"that Redis is about to need; with more processors than two, or Redis on another machine, that is no matter. Pinned shows what is left.")
+	sec.charts = append(sec.charts, chart)
+	sec.note("An acquire and a release take a round trip each, like the raw commands, and wake three goroutines instead of one: the lock's, " +
+		"its connection's reader, and the caller. Unpinned, each of them also starts an idle thread of the Go runtime on the processor " +
+		"that Redis is about to need; with more than two processors, or Redis on another machine, it does not matter. The pinned figures show what is left.")
 	return err
 }
 
-// worstAgainst is the peer beside which the figures look worst.
-func worstAgainst(it rounds, field []*peer, of func(id string) rounds) (name string, worst float64) {
+// worstRatio returns the peer with the highest ratio, and the ratio.
+func worstRatio(tether rounds, selected []*peer, of func(id string) rounds) (name string, worst float64) {
 	name, worst = "none", math.NaN()
-	for _, p := range field {
-		if p.library == floor || p.library == own {
+	for _, p := range selected {
+		if p.library == floorLibrary || p.library == tetherLibrary {
 			continue
 		}
-		if v := it.against(of(p.id())); math.IsNaN(worst) || v > worst {
+		if v := tether.ratioTo(of(p.id())); math.IsNaN(worst) || v > worst {
 			name, worst = p.id(), v
 		}
 	}
 	return name, worst
 }
 
-func latencyTable(title string, field []*peer, entrants map[string]*entrant, kinds []kind) table {
+func latencyTable(title string, selected []*peer, byPeer map[string]*latencyWorker, workloads []workload) table {
 	t := table{title: title, head: []string{"peer"}}
-	for _, k := range kinds {
+	for _, k := range workloads {
 		t.head = append(t.head, k.label+" p50", "p99", "of the floor")
 	}
-	for _, p := range field {
+	for _, p := range selected {
 		row := []string{p.id()}
-		for _, k := range kinds {
-			took := entrants[p.id()].took[k.label]
-			row = append(row, formatDuration(took.middle()), formatDuration(took.at(99)),
-				formatRatio(took.against(entrants[floor].took[k.label])))
+		for _, k := range workloads {
+			took := byPeer[p.id()].samples[k.label]
+			row = append(row, formatDuration(took.median()), formatDuration(took.percentile(99)),
+				formatRatio(took.ratioTo(byPeer[floorLibrary].samples[k.label])))
 		}
 		t.add(row...)
 	}
 	return t
 }
 
-func oneShot(b *bench, c *chapter) error {
-	return b.inEach(func(pin pinning) error {
-		field := b.field(notQuick, b.short, b.in(pin))
-		kinds := []kind{
-			{reused, order{Do: doAlone, Name: b.name("kept"), Names: 1}},
-			{once, order{Do: doAlone, Name: b.name("once"), Once: true}},
+func oneShot(b *bench, sec *reportSection) error {
+	return b.forEachPinning(func(pin pinning) error {
+		selected := b.selectPeers(notTether20ms, b.startsQuickly, b.inPinning(pin))
+		workloads := []workload{
+			{keptLock, request{Task: taskAlone, Name: b.name("kept"), Names: 1}},
+			{oneShotName, request{Task: taskAlone, Name: b.name("once"), Once: true}},
 		}
-		entrants, err := b.latencies(field, pin, kinds)
+		byPeer, err := b.measureLatencies(selected, pin, workloads)
 		if err != nil {
 			return err
 		}
-		c.tables = append(c.tables, latencyTable(pin.label, field, entrants, kinds))
-		it := entrants[own].took
-		c.ratioAtMost(pin.label+": beside the kept lock", it[once].against(it[reused]), 1.2)
+		sec.tables = append(sec.tables, latencyTable(pin.label, selected, byPeer, workloads))
+		tether := byPeer[tetherLibrary].samples
+		sec.ratioAtMost(pin.label+": beside the kept lock", tether[oneShotName].ratioTo(tether[keptLock]), 1.2)
 		return nil
 	})
 }

@@ -2,26 +2,26 @@ package main
 
 import "time"
 
-func cold(b *bench, c *chapter) error {
+func cold(b *bench, sec *reportSection) error {
 	bars := chart{title: "First acquire of a new client", unit: "µs", log: true}
-	err := b.inEach(func(pin pinning) error {
-		field := b.field(notQuick, b.short, b.in(pin))
-		o := order{Do: doCold, Name: b.name("cold"), Names: 1}
-		entrants, err := b.latencies(field, pin, []kind{{"first acquire", o}})
+	err := b.forEachPinning(func(pin pinning) error {
+		selected := b.selectPeers(notTether20ms, b.startsQuickly, b.inPinning(pin))
+		req := request{Task: taskCold, Name: b.name("cold"), Names: 1}
+		byPeer, err := b.measureLatencies(selected, pin, []workload{{"first acquire", req}})
 		if err != nil {
 			return err
 		}
-		c.tables = append(c.tables, latencyTable(pin.label, field, entrants, []kind{{"first acquire", o}}))
-		bars.addLatencies(pin.label, field, entrants, "first acquire")
-		name, behind := worstAgainst(entrants[own].took["first acquire"], field, func(id string) rounds {
-			return entrants[id].took["first acquire"]
+		sec.tables = append(sec.tables, latencyTable(pin.label, selected, byPeer, []workload{{"first acquire", req}}))
+		bars.addLatencies(pin.label, selected, byPeer, "first acquire")
+		name, worst := worstRatio(byPeer[tetherLibrary].samples["first acquire"], selected, func(id string) rounds {
+			return byPeer[id].samples["first acquire"]
 		})
-		c.ratioAtMost(pin.label+": beside the best peer, "+name, behind, 1)
+		sec.ratioAtMost(pin.label+": beside the best peer, "+name, worst, 1)
 		return nil
 	})
-	c.charts = append(c.charts, bars)
+	sec.charts = append(sec.charts, bars)
 	return err
 }
 
-// micro is a time as charts have it.
-func micro(d time.Duration) float64 { return float64(d) / 1e3 }
+// microseconds is a time in the unit of the charts.
+func microseconds(d time.Duration) float64 { return float64(d) / 1e3 }

@@ -8,49 +8,49 @@ import (
 	"time"
 )
 
-// manyWaiters is a number of waiters beside one.
-const manyWaiters = 16
+// crashWaiters is the larger number of waiters; the other is one.
+const crashWaiters = 16
 
-// crash measures those whose lock is a connection round by round, and those
-// who wait for a TTL meanwhile, a few times.
-func crash(b *bench, c *chapter) error {
-	patient := make(chan []ended, 1)
-	go func() { patient <- b.patientCrashes() }()
+// crash measures peers whose lock is a connection in rounds. Peers with a TTL are
+// measured once, at the same time: they only wait.
+func crash(b *bench, sec *reportSection) error {
+	ttlResults := make(chan []crashResult, 1)
+	go func() { ttlResults <- b.measureTTLCrashes() }()
 	t := table{head: []string{"peer", "waiters", "p50", "p99", "longest", "kills"}}
 	bars := chart{title: "From the kill of the holder to a waiter's grant", unit: "ms", log: true, series: []string{"1 waiter", "16 waiters"}}
-	for _, users := range []int{1, manyWaiters} {
-		field := b.field(connected, notFloor)
+	for _, users := range []int{1, crashWaiters} {
+		selected := b.selectPeers(withoutTTL, notFloor)
 		if users > 1 {
-			field = b.field(connected, notFloor, notPython)
+			selected = b.selectPeers(withoutTTL, notFloor, notPython)
 		}
-		took, err := b.endings(field, users, 2*b.rounds, syscall.SIGKILL)
+		took, err := b.measureTakeovers(selected, users, 2*b.rounds, syscall.SIGKILL)
 		if err != nil {
-			<-patient
+			<-ttlResults
 			return err
 		}
-		for _, p := range field {
+		for _, p := range selected {
 			r := took[p.id()]
-			t.add(p.id(), fmt.Sprint(users), formatDuration(r.at(50)), formatDuration(r.at(99)), formatDuration(r.at(100)), fmt.Sprint(len(r)))
-			bars.add(p.id(), micro(r.at(50))/1e3)
+			t.add(p.id(), fmt.Sprint(users), formatDuration(r.percentile(50)), formatDuration(r.percentile(99)), formatDuration(r.percentile(100)), fmt.Sprint(len(r)))
+			bars.add(p.id(), microseconds(r.percentile(50))/1e3)
 		}
 		for _, l := range crashLimits {
 			what := fmt.Sprintf("%s, %d waiting: ", l.id, users)
-			c.within(what+"p50", took[l.id].at(50), l.p50)
-			c.within(what+"p99", took[l.id].at(99), l.p99)
+			sec.within(what+"p50", took[l.id].percentile(50), l.p50)
+			sec.within(what+"p99", took[l.id].percentile(99), l.p99)
 		}
 	}
-	b.say("waiting for those with a TTL")
-	for _, e := range <-patient {
-		if e.err != nil {
-			b.failed[e.peer.id()] = e.err
+	b.show("waiting for those with a TTL")
+	for _, r := range <-ttlResults {
+		if r.err != nil {
+			b.failed[r.peer.id()] = r.err
 			continue
 		}
-		t.add(e.peer.id(), "1", formatDuration(e.took), unknown, formatDuration(e.took), "1")
-		bars.add(e.peer.id(), micro(e.took)/1e3)
+		t.add(r.peer.id(), "1", formatDuration(r.took), unknown, formatDuration(r.took), "1")
+		bars.add(r.peer.id(), microseconds(r.took)/1e3)
 	}
-	c.tables, c.charts = append(c.tables, t), append(c.charts, bars)
-	c.note("Peers whose lock is a key with a TTL are free when that is over, which depends on the setting; each was killed once. " +
-		"etcd's default of 60 s is left out, and so is portalocker with 16 waiters, who can keep each other from the lock for minutes.")
+	sec.tables, sec.charts = append(sec.tables, t), append(sec.charts, bars)
+	sec.note("The lock of a peer with a TTL is free when the TTL is over, which depends on the setting; each was killed once. " +
+		"etcd's default of 60 s is left out, and so is portalocker with 16 waiters, which can keep each other from the lock for minutes.")
 	return nil
 }
 
@@ -58,76 +58,76 @@ var crashLimits = []struct {
 	id       string
 	p50, p99 time.Duration
 }{
-	{own, 70 * time.Millisecond, 140 * time.Millisecond},
-	{own + ":20ms", 15 * time.Millisecond, 35 * time.Millisecond},
+	{tetherLibrary, 70 * time.Millisecond, 140 * time.Millisecond},
+	{tetherLibrary + ":20ms", 15 * time.Millisecond, 35 * time.Millisecond},
 }
 
-// ended is the end of one peer's holder.
-type ended struct {
+// crashResult is the result of one peer with a TTL.
+type crashResult struct {
 	peer *peer
 	took time.Duration
 	err  error
 }
 
-// patientLimit leaves out whose TTL would take too long.
-const patientLimit = 10 * time.Second
+// maxMeasuredTTL excludes peers whose TTL takes too long.
+const maxMeasuredTTL = 10 * time.Second
 
-// patientCrashes are at the same time: they do little but wait.
-func (b *bench) patientCrashes() []ended {
-	var field []*peer
-	for _, p := range b.field(hasATTL) {
-		if p.ttl < patientLimit && !b.quick {
-			field = append(field, p)
+// measureTTLCrashes measures all peers with a TTL at the same time.
+func (b *bench) measureTTLCrashes() []crashResult {
+	var selected []*peer
+	for _, p := range b.selectPeers(withTTL) {
+		if p.ttl < maxMeasuredTTL && !b.quick {
+			selected = append(selected, p)
 		}
 	}
-	out := make([]ended, len(field))
+	out := make([]crashResult, len(selected))
 	var all sync.WaitGroup
-	for i, p := range field {
-		at, err := b.place(p)
+	for i, p := range selected {
+		at, err := b.endpoints(p)
 		if err != nil {
-			out[i] = ended{p, 0, err}
+			out[i] = crashResult{p, 0, err}
 			continue
 		}
 		all.Go(func() {
-			waiter, err := hire(p, at, false, nil)
+			waiter, err := startWorker(p, at, false, nil)
 			if err != nil {
-				out[i] = ended{p, 0, err}
+				out[i] = crashResult{p, 0, err}
 				return
 			}
-			defer waiter.end()
-			d, err := ending(p, at, waiter, "patient-"+p.id(), 1, syscall.SIGKILL)
-			out[i] = ended{p, d, err}
+			defer waiter.stop()
+			d, err := takeover(p, at, waiter, "patient-"+p.id(), 1, syscall.SIGKILL)
+			out[i] = crashResult{p, d, err}
 		})
 	}
 	all.Wait()
 	return out
 }
 
-// endings ends a holder in each round.
-func (b *bench) endings(field []*peer, users, n int, how syscall.Signal) (map[string]rounds, error) {
+// measureTakeovers ends a holder by a signal in each round.
+func (b *bench) measureTakeovers(selected []*peer, users, n int, signal syscall.Signal) (map[string]rounds, error) {
 	took := map[string]rounds{}
-	waiters := map[string]*member{}
+	waiters := map[string]*workerProcess{}
 	defer func() {
-		for _, m := range waiters {
-			m.end()
+		for _, wp := range waiters {
+			wp.stop()
 		}
 	}()
-	for _, p := range field {
-		m, err := b.hire(p, pinning{}, 0)
+	for _, p := range selected {
+		wp, err := b.startWorker(p, pinning{}, 0)
 		if err != nil {
 			return nil, err
 		}
-		waiters[p.id()] = m
+		waiters[p.id()] = wp
 	}
-	err := b.turns(field, n, fmt.Sprintf("%d waiting", users), func(round int, p *peer) error {
+	err := b.interleave(selected, n, fmt.Sprintf("%d waiting", users), func(round int, p *peer) error {
 		if p.python && round >= slowRounds {
 			return nil
 		}
-		at, err := b.place(p)
+		at, err := b.endpoints(p)
 		if err != nil {
 			return err
 		}
-		d, err := ending(p, at, waiters[p.id()], b.name("ending"), users, how)
+		d, err := takeover(p, at, waiters[p.id()], b.name("ending"), users, signal)
 		if err != nil {
 			return err
 		}
@@ -137,23 +137,23 @@ func (b *bench) endings(field []*peer, users, n int, how syscall.Signal) (map[st
 	return took, err
 }
 
-// ending lets a process hold and others wait, and ends the one that holds. The
-// time runs from the signal's sending.
-func ending(p *peer, at place, waiter *member, name string, users int, how syscall.Signal) (time.Duration, error) {
-	holder, err := hire(p, at, false, nil)
+// takeover lets one process hold the lock and another wait, and sends the holder a
+// signal. It returns the time from the signal to the waiter's grant.
+func takeover(p *peer, at endpoints, waiter *workerProcess, name string, users int, signal syscall.Signal) (time.Duration, error) {
+	holder, err := startWorker(p, at, false, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer holder.kill()
-	if _, err := holder.tell(order{Do: doAcquire, Name: name}); err != nil {
+	if _, err := holder.call(request{Task: taskAcquire, Name: name}); err != nil {
 		return 0, err
 	}
-	grant := waiter.begin(order{Do: doAwait, Name: name, Users: users, Each: ownClient})
-	settle(120*time.Millisecond + rand.N(150*time.Millisecond+p.looks))
+	grant := waiter.send(request{Task: taskAwait, Name: name, Users: users, Isolation: ownClient})
+	pause(120*time.Millisecond + rand.N(150*time.Millisecond+p.retryInterval))
 	begin := now()
-	if err := holder.signal(how); err != nil {
+	if err := holder.signal(signal); err != nil {
 		return 0, err
 	}
-	a, err := waiter.await(grant)
-	return time.Duration(a.At - begin), err
+	resp, err := waiter.wait(grant)
+	return time.Duration(resp.At - begin), err
 }

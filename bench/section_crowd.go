@@ -6,149 +6,151 @@ import (
 	"time"
 )
 
-// contenders in all, and in how many processes they may be.
+// The number of contenders, and the largest number of processes.
 const (
-	contenders     = 64
-	crowdProcesses = 8
+	crowdContenders = 64
+	crowdProcesses  = 8
 )
 
-// warmUp is how long a crowd contends before it is counted.
-const warmUp = 300 * time.Millisecond
+// crowdWarmUp is how long the contenders run before the count begins.
+const crowdWarmUp = 300 * time.Millisecond
 
-// crowd is one way to have contenders.
+// crowd is one arrangement of contenders.
 type crowd struct {
 	label     string
 	processes int
 	users     int // in each process
-	each      standing
+	isolation isolation
 }
 
-var crowds = []crowd{
-	{"(a) one process", 1, contenders, ownLock},
-	{"(b) one *Lock", 1, contenders, ownNothing},
-	{"(c) 8 processes", crowdProcesses, contenders / crowdProcesses, ownLock},
+var crowdVariants = []crowd{
+	{"(a) one process", 1, crowdContenders, ownLock},
+	{"(b) one *Lock", 1, crowdContenders, sharedLock},
+	{"(c) 8 processes", crowdProcesses, crowdContenders / crowdProcesses, ownLock},
 }
 
-// outcome is what came of a crowd.
-type outcome struct {
+// crowdResult has the figures of one peer, round by round.
+type crowdResult struct {
 	sections, fairness, commands series
 }
 
-func crowdSection(b *bench, c *chapter) error {
+func crowdSection(b *bench, sec *reportSection) error {
 	bars := chart{title: "64 contenders for one lock", unit: "sections/s", log: true}
-	results := map[string]map[string]*outcome{}
-	for _, k := range crowds {
-		field := b.field(notQuick, waits, b.startsIn(k))
-		if k.each == ownNothing {
-			field = b.field(func(p *peer) bool { return p.id() == own })
+	results := map[string]map[string]*crowdResult{}
+	for _, k := range crowdVariants {
+		selected := b.selectPeers(notTether20ms, notFloor, b.canStart(k))
+		if k.isolation == sharedLock {
+			selected = b.selectPeers(func(p *peer) bool { return p.id() == tetherLibrary })
 		}
-		took, err := b.contend(field, k, b.part(1, 5))
+		took, err := b.measureCrowd(selected, k, b.part(1, 5))
 		if err != nil {
 			return err
 		}
 		results[k.label] = took
 		t := table{title: k.label, head: []string{"peer", "sections/s", "fairness", "commands per section"}}
-		for _, p := range field {
+		for _, p := range selected {
 			o := took[p.id()]
-			t.add(p.id(), formatNumber(o.sections.middle()), formatNumber(o.fairness.middle()), formatNumber(o.commands.middle()))
+			t.add(p.id(), formatNumber(o.sections.median()), formatNumber(o.fairness.median()), formatNumber(o.commands.median()))
 		}
-		c.tables = append(c.tables, t)
+		sec.tables = append(sec.tables, t)
 	}
-	bars.series = []string{crowds[0].label, crowds[2].label}
-	for _, p := range b.field(notQuick, waits, b.startsIn(crowds[2])) {
-		bars.add(p.id(), results[crowds[0].label][p.id()].sections.middle())
-		bars.add(p.id(), results[crowds[2].label][p.id()].sections.middle())
+	bars.series = []string{crowdVariants[0].label, crowdVariants[2].label}
+	for _, p := range b.selectPeers(notTether20ms, notFloor, b.canStart(crowdVariants[2])) {
+		bars.add(p.id(), results[crowdVariants[0].label][p.id()].sections.median())
+		bars.add(p.id(), results[crowdVariants[2].label][p.id()].sections.median())
 	}
-	c.charts = append(c.charts, bars)
-	judgeCrowds(c, results)
-	c.note("The commands are those that clients write; what scripts run inside of the server is not among them. " +
+	sec.charts = append(sec.charts, bars)
+	addCrowdTargets(sec, results)
+	sec.note("The commands are those that clients write, without those that scripts run inside the server. " +
 		"For portalocker, which uses no scripts, they come from the server's statistics; etcd speaks another protocol.")
-	c.note("(b) is compared with (a) of the peers, whose locks are values without a queue of their own.")
+	sec.note("(b) is compared with (a) of the peers: their locks are values without a queue.")
 	return nil
 }
 
-// startsIn leaves Pythons by the dozen out of a quick run.
-func (b *bench) startsIn(k crowd) func(*peer) bool {
-	return func(p *peer) bool { return b.short(p) && (!b.quick || !p.python || k.processes == 1) }
+// canStart excludes many Python processes, which start slowly, from a quick run.
+func (b *bench) canStart(k crowd) func(*peer) bool {
+	return func(p *peer) bool { return b.startsQuickly(p) && (!b.quick || !p.python || k.processes == 1) }
 }
 
-// fairEnough is the least fairness of who counts as fair.
-const fairEnough = 0.99
+// minFairness is the least fairness of a peer that counts as fair.
+const minFairness = 0.99
 
-func judgeCrowds(c *chapter, results map[string]map[string]*outcome) {
-	for _, k := range crowds {
-		it := results[k.label][own]
+func addCrowdTargets(sec *reportSection, results map[string]map[string]*crowdResult) {
+	for _, k := range crowdVariants {
+		tether := results[k.label][tetherLibrary]
 		against := results[k.label]
-		if k.each == ownNothing {
-			against = results[crowds[0].label]
+		if k.isolation == sharedLock {
+			against = results[crowdVariants[0].label]
 		}
-		name, best := fastest(against, fairEnough)
+		name, best := fastest(against, minFairness)
 		what := fmt.Sprintf("%s: sections/s beside the best peer that is fair, %s", k.label, name)
 		if k.processes > 1 {
-			c.ratioAtLeast(what, it.sections.middle()/best, 1.2)
+			sec.ratioAtLeast(what, tether.sections.median()/best, 1.2)
 		} else {
-			c.ratioAtLeast(what, it.sections.middle()/best, 2)
+			sec.ratioAtLeast(what, tether.sections.median()/best, 2)
 			name, best = fastest(against, 0)
-			c.ratioAtLeast(fmt.Sprintf("%s: sections/s beside the best peer, %s", k.label, name), it.sections.middle()/best, 2)
+			sec.ratioAtLeast(fmt.Sprintf("%s: sections/s beside the best peer, %s", k.label, name), tether.sections.median()/best, 2)
 		}
-		c.atMost(k.label+": commands per section", it.commands.middle(), 8, "")
-		c.atLeast(k.label+": fairness", it.fairness.middle(), fairEnough)
+		sec.atMost(k.label+": commands per section", tether.commands.median(), 8, "")
+		sec.atLeast(k.label+": fairness", tether.fairness.median(), minFairness)
 	}
 }
 
-// fastest is the peer with the most sections, of those who are fair enough.
-func fastest(against map[string]*outcome, fairness float64) (name string, most float64) {
+// fastest returns the peer with the most sections of those with at least the given
+// fairness.
+func fastest(against map[string]*crowdResult, fairness float64) (name string, most float64) {
 	name, most = "none", math.NaN()
 	for id, o := range against {
-		if id == own || o.fairness.middle() < fairness {
+		if id == tetherLibrary || o.fairness.median() < fairness {
 			continue
 		}
-		if v := o.sections.middle(); math.IsNaN(most) || v > most {
+		if v := o.sections.median(); math.IsNaN(most) || v > most {
 			name, most = id, v
 		}
 	}
 	return name, most
 }
 
-// contend has all peers in all rounds. A slow one is in the first only.
-func (b *bench) contend(field []*peer, k crowd, n int) (map[string]*outcome, error) {
-	took := map[string]*outcome{}
-	for _, p := range field {
-		took[p.id()] = &outcome{}
+// measureCrowd measures all peers in all rounds. Python, which is slow, is in the
+// first round only.
+func (b *bench) measureCrowd(selected []*peer, k crowd, n int) (map[string]*crowdResult, error) {
+	took := map[string]*crowdResult{}
+	for _, p := range selected {
+		took[p.id()] = &crowdResult{}
 	}
-	err := b.turns(field, n, k.label, func(round int, p *peer) error {
+	err := b.interleave(selected, n, k.label, func(round int, p *peer) error {
 		if p.python && round > 0 {
 			return nil
 		}
-		all, err := b.hireCounting(p, k.processes)
+		all, err := b.startCounting(p, k.processes)
 		if err != nil {
 			return err
 		}
-		defer all.end()
-		return took[p.id()].contend(b, all, k)
+		defer all.stop()
+		return took[p.id()].addRound(b, all, k)
 	})
 	return took, err
 }
 
-// contend is one round.
-func (o *outcome) contend(b *bench, all crew, k crowd) error {
-	begin := now() + int64(min(warmUp, b.duration))
-	job := order{
-		Do: doCrowd, Name: b.name("crowd"), Users: k.users, Each: k.each,
+// addRound measures one round.
+func (o *crowdResult) addRound(b *bench, all workers, k crowd) error {
+	begin := now() + int64(min(crowdWarmUp, b.duration))
+	req := request{
+		Task: taskCrowd, Name: b.name("crowd"), Users: k.users, Isolation: k.isolation,
 		Begin: begin, End: begin + int64(b.duration),
 	}
 	server := make(chan float64, 1)
-	go func() { server <- b.commandsWithin(job.Begin, job.End) }()
-	answers, err := all.tell(job)
+	go func() { server <- b.commandsWithin(req.Begin, req.End) }()
+	responses, err := all.call(req)
 	commands := <-server
 	if err != nil {
 		return err
 	}
 	var counts []int
 	var sent int64
-	for _, a := range answers {
-		counts = append(counts, a.Counts...)
-		sent += a.Usage.Sent
+	for _, resp := range responses {
+		counts = append(counts, resp.Counts...)
+		sent += resp.Usage.Sent
 	}
 	sections := sum(counts)
 	switch p := all[0].peer; {
@@ -163,11 +165,12 @@ func (o *outcome) contend(b *bench, all crew, k crowd) error {
 	return nil
 }
 
-// commandsWithin is what the server has counted, NaN if it does not answer.
+// commandsWithin is the number of commands that the server has executed from begin
+// to end, NaN if it does not answer.
 func (b *bench) commandsWithin(begin, end int64) float64 {
-	until(begin)
+	waitUntil(begin)
 	before, failed := b.redis.info("stats", "total_commands_processed")
-	until(end)
+	waitUntil(end)
 	after, err := b.redis.info("stats", "total_commands_processed")
 	if failed != nil || err != nil {
 		return math.NaN()

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// heldLocks are how many one process holds.
-func (b *bench) heldLocks() []int {
+// heldCounts are the numbers of locks that one process holds.
+func (b *bench) heldCounts() []int {
 	if b.quick {
 		return []int{1000}
 	}
 	return []int{1000, 10000}
 }
 
-// stay is what locks cost while they are held.
-type stay struct {
+// holdingCost is what locks cost while they are held.
+type holdingCost struct {
 	took              time.Duration // to acquire all
 	memory            float64       // bytes per lock
 	goroutines        float64       // per lock
@@ -24,19 +24,19 @@ type stay struct {
 
 const kilobyte = 1000
 
-func holding(b *bench, c *chapter) error {
-	field := b.field(notQuick, func(p *peer) bool {
-		return p.library == own || p.library == floor || p.id() == "rueidislock:best"
+func holding(b *bench, sec *reportSection) error {
+	selected := b.selectPeers(notTether20ms, func(p *peer) bool {
+		return p.library == tetherLibrary || p.library == floorLibrary || p.id() == "rueidislock:best"
 	})
 	t := table{head: []string{
 		"peer", "locks", "time to acquire all", "of the floor", "kB per lock", "goroutines per lock",
 		"commands/s per lock", "client's CPU", "Redis's CPU",
 	}}
-	for _, n := range b.heldLocks() {
+	for _, n := range b.heldCounts() {
 		took := map[string]rounds{}
-		stays := map[string]stay{}
-		err := b.turns(field, b.part(1, 5), fmt.Sprintf("%d locks", n), func(round int, p *peer) error {
-			s, err := b.stay(p, n, round == 0)
+		stays := map[string]holdingCost{}
+		err := b.interleave(selected, b.part(1, 5), fmt.Sprintf("%d locks", n), func(round int, p *peer) error {
+			s, err := b.measureHolding(p, n, round == 0)
 			if err != nil {
 				return err
 			}
@@ -49,73 +49,74 @@ func holding(b *bench, c *chapter) error {
 		if err != nil {
 			return err
 		}
-		for _, p := range field {
+		for _, p := range selected {
 			s, r := stays[p.id()], took[p.id()]
-			t.add(p.id(), fmt.Sprint(n), formatDuration(r.middle()), formatRatio(r.against(took[floor])),
+			t.add(p.id(), fmt.Sprint(n), formatDuration(r.median()), formatRatio(r.ratioTo(took[floorLibrary])),
 				formatNumber(s.memory/kilobyte), formatNumber(s.goroutines), formatNumber(s.commands),
 				formatNumber(s.processor)+" %", formatNumber(s.server)+" %")
 		}
-		it, what := stays[own], fmt.Sprintf("%d locks: ", n)
-		c.atMost(what+"commands per second and lock", it.commands, 0.2, "")
-		c.atMost(what+"memory per lock", it.memory/kilobyte, 12, " kB")
-		c.atMost(what+"goroutines per lock", it.goroutines, 2, "")
-		c.ratioAtMost(what+"time to acquire all, beside raw sockets", took[own].against(took[floor]), 1.5)
+		tether, what := stays[tetherLibrary], fmt.Sprintf("%d locks: ", n)
+		sec.atMost(what+"commands per second and lock", tether.commands, 0.2, "")
+		sec.atMost(what+"memory per lock", tether.memory/kilobyte, 12, " kB")
+		sec.atMost(what+"goroutines per lock", tether.goroutines, 2, "")
+		sec.ratioAtMost(what+"time to acquire all, beside raw sockets", took[tetherLibrary].ratioTo(took[floorLibrary]), 1.5)
 	}
-	c.tables = append(c.tables, t)
-	c.note("Each held lock is two goroutines, its own and the one that reads its connection. Their stacks, which Go has grown to 4 kB each, " +
+	sec.tables = append(sec.tables, t)
+	sec.note("Each held lock has two goroutines, its own and its connection's reader. Their stacks, which Go has grown to 4 kB each, " +
 		"their descriptors and the read buffer alone take about 10 kB.")
-	c.note("The memory is the live heap and the stacks. rueidislock renews each lock every 2.5 s, on one connection.")
+	sec.note("The memory is the live heap and the stacks. rueidislock renews each lock every 2.5 s, on one connection.")
 	return nil
 }
 
-// stay takes locks in a new process, and watches them if told so.
-func (b *bench) stay(p *peer, n int, watch bool) (s stay, err error) {
-	all, err := b.hireCounting(p, 1)
+// measureHolding acquires n locks in a new process. With watch it also measures
+// what they cost while they are held.
+func (b *bench) measureHolding(p *peer, n int, watch bool) (s holdingCost, err error) {
+	all, err := b.startCounting(p, 1)
 	if err != nil {
 		return s, err
 	}
-	defer all.end()
-	m := all[0]
-	before, err := m.tell(order{Do: doUsage})
+	defer all.stop()
+	wp := all[0]
+	before, err := wp.call(request{Task: taskUsage})
 	if err != nil {
 		return s, err
 	}
-	a, err := m.tell(order{Do: doHold, Name: b.name("hold"), Users: n})
+	a, err := wp.call(request{Task: taskHold, Name: b.name("hold"), Users: n})
 	if err != nil {
 		return s, err
 	}
 	s.took = time.Duration(a.Took[0])
 	if watch {
-		err = b.watch(m, &s, before.Usage, n)
+		err = b.measureHeld(wp, &s, before.Usage, n)
 	}
 	if err != nil {
 		return s, err
 	}
-	_, err = m.tell(order{Do: doFree})
+	_, err = wp.call(request{Task: taskReleaseAll})
 	return s, err
 }
 
-func (b *bench) watch(m *member, s *stay, before usage, n int) error {
+func (b *bench) measureHeld(wp *workerProcess, s *holdingCost, before usage, n int) error {
 	length := 10 * b.duration
-	w, err := b.window(m, length)
+	w, err := b.measureUsage(wp, length)
 	if err != nil {
 		return err
 	}
-	s.memory = float64(w.first.Memory-before.Memory) / float64(n)
-	s.goroutines = float64(w.first.Goroutines-before.Goroutines) / float64(n)
+	s.memory = float64(w.start.Memory-before.Memory) / float64(n)
+	s.goroutines = float64(w.start.Goroutines-before.Goroutines) / float64(n)
 	s.commands = w.sent / float64(n)
 	s.processor, s.server = w.processor, w.server
 	return nil
 }
 
-// window is what a process and the server did in a while, per second.
-type window struct {
-	first             usage
+// usageRates are what a process and the server did, per second.
+type usageRates struct {
+	start             usage
 	sent, commands    float64
 	processor, server float64 // percent of one processor
 }
 
-func (b *bench) window(m *member, length time.Duration) (w window, err error) {
+func (b *bench) measureUsage(wp *workerProcess, length time.Duration) (w usageRates, err error) {
 	type reading struct {
 		usage    usage
 		at       int64
@@ -123,7 +124,7 @@ func (b *bench) window(m *member, length time.Duration) (w window, err error) {
 		server   time.Duration
 	}
 	read := func() (r reading, err error) {
-		a, err := m.tell(order{Do: doUsage})
+		a, err := wp.call(request{Task: taskUsage})
 		if err != nil {
 			return r, err
 		}
@@ -138,14 +139,14 @@ func (b *bench) window(m *member, length time.Duration) (w window, err error) {
 	if err != nil {
 		return w, err
 	}
-	settle(length)
+	pause(length)
 	after, err := read()
 	if err != nil {
 		return w, err
 	}
 	elapsed := float64(after.at-before.at) / 1e9
-	return window{
-		first:     before.usage,
+	return usageRates{
+		start:     before.usage,
 		sent:      float64(after.usage.Sent-before.usage.Sent) / elapsed,
 		commands:  float64(after.commands-before.commands) / elapsed,
 		processor: float64(after.usage.Processor-before.usage.Processor) / elapsed / 1e7,

@@ -4,32 +4,32 @@ import "time"
 
 const manyUsers = 32
 
-func many(b *bench, c *chapter) error {
-	field := b.field(notQuick, notPython, b.short)
-	workers := map[string]*member{}
+func many(b *bench, sec *reportSection) error {
+	selected := b.selectPeers(notTether20ms, notPython, b.startsQuickly)
+	workers := map[string]*workerProcess{}
 	rates := map[string]series{}
 	defer func() {
-		for _, m := range workers {
-			m.end()
+		for _, wp := range workers {
+			wp.stop()
 		}
 	}()
-	for _, p := range field {
-		m, err := b.hire(p, pinning{}, 0)
+	for _, p := range selected {
+		wp, err := b.startWorker(p, pinning{}, 0)
 		if err != nil {
 			return err
 		}
-		workers[p.id()] = m
+		workers[p.id()] = wp
 	}
-	err := b.turns(field, b.part(1, 3), "32 goroutines", func(_ int, p *peer) error {
+	err := b.interleave(selected, b.part(1, 3), "32 goroutines", func(_ int, p *peer) error {
 		begin := now() + int64(100*time.Millisecond)
 		length := b.duration / 2
-		a, err := workers[p.id()].tell(order{
-			Do: doMany, Name: "many", Users: manyUsers, Begin: begin, End: begin + int64(length),
+		resp, err := workers[p.id()].call(request{
+			Task: taskMany, Name: "many", Users: manyUsers, Begin: begin, End: begin + int64(length),
 		})
 		if err != nil {
 			return err
 		}
-		rates[p.id()] = append(rates[p.id()], float64(sum(a.Counts))/length.Seconds())
+		rates[p.id()] = append(rates[p.id()], float64(sum(resp.Counts))/length.Seconds())
 		return nil
 	})
 	if err != nil {
@@ -37,17 +37,17 @@ func many(b *bench, c *chapter) error {
 	}
 	t := table{head: []string{"peer", "pairs per second", "of the floor"}}
 	bars := chart{title: "32 goroutines, names of their own", unit: "pairs/s", series: []string{unpinned}}
-	for _, p := range field {
+	for _, p := range selected {
 		r := rates[p.id()]
-		t.add(p.id(), formatNumber(r.middle()), formatRatio(r.against(rates[floor])))
-		bars.add(p.id(), r.middle())
+		t.add(p.id(), formatNumber(r.median()), formatRatio(r.ratioTo(rates[floorLibrary])))
+		bars.add(p.id(), r.median())
 	}
-	c.tables, c.charts = append(c.tables, t), append(c.charts, bars)
-	c.ratioAtLeast("pairs per second beside 32 raw sockets", rates[own].against(rates[floor]), 0.8)
-	c.note("With both processors busy this counts what a pair costs in the client and in Redis together. A raw socket is read by whoever waits for it; " +
-		"a lock's replies pass its reader and its goroutine. rueidislock sends the commands of all on one socket, and so has a fraction of the system calls.")
+	sec.tables, sec.charts = append(sec.tables, t), append(sec.charts, bars)
+	sec.ratioAtLeast("pairs per second beside 32 raw sockets", rates[tetherLibrary].ratioTo(rates[floorLibrary]), 0.8)
+	sec.note("With both processors busy this measures what a pair costs in the client and in Redis together. A raw socket is read by the goroutine that waits for it; " +
+		"a lock's replies go through its reader and its goroutine. rueidislock sends all commands on one socket, and so makes a fraction of the system calls.")
 	if other := rates["rueidislock:best"]; other != nil {
-		c.ratioAtLeast("pairs per second beside rueidislock:best", rates[own].against(other), 1)
+		sec.ratioAtLeast("pairs per second beside rueidislock:best", rates[tetherLibrary].ratioTo(other), 1)
 	}
 	return nil
 }

@@ -16,14 +16,14 @@ type etcdSetup struct {
 	NoSync bool `json:"no_sync"`
 }
 
-// etcdServer is an embedded etcd in a process of its own, as Redis is.
+// etcdServer is an embedded etcd in a process of its own.
 type etcdServer struct {
 	addr  string
 	child *child
 }
 
 func startEtcd(noSync bool) (*etcdServer, error) {
-	cmd, err := self(roleEtcd, etcdSetup{noSync})
+	cmd, err := roleCommand(roleEtcd, etcdSetup{noSync})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func startEtcd(noSync bool) (*etcdServer, error) {
 		return nil, err
 	}
 	s := &etcdServer{child: c}
-	err = c.line(&s.addr)
+	err = c.readJSON(&s.addr)
 	go c.drain()
 	if err != nil {
 		s.stop()
@@ -41,9 +41,9 @@ func startEtcd(noSync bool) (*etcdServer, error) {
 	return s, nil
 }
 
-func (s *etcdServer) stop() { s.child.end() }
+func (s *etcdServer) stop() { s.child.stop() }
 
-// serveEtcd serves until its input ends, and tells its address first.
+// serveEtcd writes its address, and serves until its input ends.
 func serveEtcd(in io.Reader, out io.Writer) (err error) {
 	var s etcdSetup
 	if err := json.Unmarshal([]byte(os.Getenv(setupVariable)), &s); err != nil {
@@ -89,7 +89,7 @@ func etcdConfig(dir, client string, noSync bool) *embed.Config {
 func urls(text string) []url.URL {
 	u, err := url.Parse(text)
 	if err != nil {
-		panic(err) // it was made here
+		panic(err) // the text is built in this file
 	}
 	return []url.URL{*u}
 }

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// redisServer is one that nobody else uses.
+// redisServer is a Redis of this run.
 type redisServer struct {
 	addr  string
 	dir   string
 	child *child
 }
 
-// freePort is one that nobody listens on, below the range that outgoing
-// connections take theirs from.
+// freePort returns a port on which nobody listens. It is below the range of
+// ephemeral ports, so that no outgoing connection takes it.
 func freePort() int {
 	for {
 		port := 12000 + rand.IntN(10000)
@@ -35,7 +35,7 @@ func freePort() int {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// startRedis tries some ports: another program may take one first.
+// startRedis tries several ports: another program may take one first.
 func startRedis() (*redisServer, error) {
 	var failed error
 	for range 5 {
@@ -55,7 +55,7 @@ func startRedisOn(port int) (*redisServer, error) {
 	}
 	cmd := exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 		"--save", "", "--appendonly", "no", "--maxclients", "15000", "--tcp-backlog", "4096")
-	// A server whose locale is not installed refuses to start.
+	// Redis refuses to start if the locale is not installed.
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	s := &redisServer{addr: loopback(port), dir: dir}
 	if s.child, err = start(cmd, nil); err != nil {
@@ -69,7 +69,8 @@ func startRedisOn(port int) (*redisServer, error) {
 	return s, nil
 }
 
-// ready waits until it is this server, and no other on its port, that answers.
+// ready waits until the server answers. It compares the process id, as another
+// server may have taken the port.
 func (s *redisServer) ready() error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -98,22 +99,22 @@ func (s *redisServer) do(args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = conn.close() }() // it was for this only
+	defer func() { _ = conn.close() }() // it has no unread data
 	return conn.call(args...)
 }
 
 // info is one number of the server's own statistics.
-func (s *redisServer) info(section, field string) (int64, error) {
+func (s *redisServer) info(section, selected string) (int64, error) {
 	text, err := s.do("INFO", section)
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(text) {
-		if v, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), selected+":"); ok {
 			return strconv.ParseInt(v, 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("INFO %s has no %s", section, field)
+	return 0, fmt.Errorf("INFO %s has no %s", section, selected)
 }
 
 // processor is the processor time that the server has used so far.
@@ -138,5 +139,5 @@ func (s *redisServer) processor() (time.Duration, error) {
 
 func (s *redisServer) stop() {
 	s.child.kill()
-	_ = os.RemoveAll(s.dir) // a folder in the system's temporary one
+	_ = os.RemoveAll(s.dir) // it is in the system's temporary folder
 }

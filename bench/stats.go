@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// percentile is the nearest-rank percentile p (0 to 100) of the values, 0 of
-// none.
+// percentile is the nearest-rank percentile p (0 to 100) of the values, 0 if there
+// are none.
 func percentile[T cmp.Ordered](values []T, p float64) T {
 	var zero T
 	if len(values) == 0 {
@@ -19,11 +19,11 @@ func percentile[T cmp.Ordered](values []T, p float64) T {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// median is the middle value, or the lower one of the two in the middle.
+// median is the middle value, or the lower of the two in the middle.
 func median[T cmp.Ordered](values []T) T { return percentile(values, 50) }
 
-// jain is Jain's index of how evenly the counts are spread: 1 when all are the
-// same, 1/n when one has everything, and 0 when there is nothing.
+// jain is Jain's fairness index of the counts: 1 if all are equal, 1/n if one has
+// everything, 0 if all are 0.
 func jain(counts []int) float64 {
 	var sum, squares float64
 	for _, c := range counts {
@@ -36,12 +36,12 @@ func jain(counts []int) float64 {
 	return sum * sum / (float64(len(counts)) * squares)
 }
 
-// rounds are the samples of one contender in one kind of work, round by round.
+// rounds are the samples of one peer with one workload, round by round.
 type rounds [][]time.Duration
 
-// middle is the median over the rounds of the rounds' medians: a round that
-// something else on the machine disturbed does not count more than its share.
-func (r rounds) middle() time.Duration {
+// median is the median of the rounds' medians, so that a round disturbed by
+// something else on the machine counts as one round only.
+func (r rounds) median() time.Duration {
 	return median(r.medians())
 }
 
@@ -55,14 +55,14 @@ func (r rounds) medians() []time.Duration {
 	return out
 }
 
-// at is a percentile over all samples.
-func (r rounds) at(p float64) time.Duration {
+// percentile is a percentile over all samples.
+func (r rounds) percentile(p float64) time.Duration {
 	return percentile(slices.Concat(r...), p)
 }
 
-// against is the median over the rounds of the ratio to another's median in
-// the same round, NaN without a common one.
-func (r rounds) against(other rounds) float64 {
+// ratioTo is the median over the rounds of the ratio to the other's median in the
+// same round, NaN without a common round.
+func (r rounds) ratioTo(other rounds) float64 {
 	var ratios []float64
 	for i := range min(len(r), len(other)) {
 		if len(r[i]) > 0 && len(other[i]) > 0 {
@@ -75,7 +75,7 @@ func (r rounds) against(other rounds) float64 {
 	return median(ratios)
 }
 
-// ratio is NaN when there is nothing to divide by.
+// ratio is NaN if b is 0.
 func ratio[T ~int | ~int64 | ~float64](a, b T) float64 {
 	if b == 0 {
 		return math.NaN()

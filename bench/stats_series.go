@@ -2,11 +2,11 @@ package main
 
 import "math"
 
-// series are the rates of one contender, one for each round. A round that it
-// was not in is NaN.
+// series are the rates of one peer, one for each round; NaN for a round without a
+// result.
 type series []float64
 
-func (s series) known() series {
+func (s series) withoutNaN() series {
 	var out series
 	for _, v := range s {
 		if !math.IsNaN(v) {
@@ -16,20 +16,20 @@ func (s series) known() series {
 	return out
 }
 
-// middle is the median over the rounds, NaN of none.
-func (s series) middle() float64 {
-	if len(s.known()) == 0 {
+// median is the median over the rounds, NaN if there are none.
+func (s series) median() float64 {
+	if len(s.withoutNaN()) == 0 {
 		return math.NaN()
 	}
-	return median(s.known())
+	return median(s.withoutNaN())
 }
 
-// against is the median over the rounds of the ratio to another's rate in the
+// ratioTo is the median over the rounds of the ratio to the other's rate in the
 // same round.
-func (s series) against(other series) float64 {
+func (s series) ratioTo(other series) float64 {
 	var ratios series
 	for i := range min(len(s), len(other)) {
 		ratios = append(ratios, ratio(s[i], other[i]))
 	}
-	return ratios.middle()
+	return ratios.median()
 }

@@ -30,15 +30,15 @@ func TestRoundsAreComparedRoundByRound(t *testing.T) {
 	// The third round was disturbed for both.
 	it := rounds{{2, 2, 2}, {2, 2, 2}, {200, 200, 200}, {}}
 	other := rounds{{1, 1, 1}, {1, 1, 1}, {100, 100, 100}}
-	require.InDelta(t, 2, it.against(other), 1e-9)
-	require.Equal(t, time.Duration(2), it.middle())
-	require.Equal(t, time.Duration(200), it.at(99))
-	require.True(t, math.IsNaN(it.against(nil)))
+	require.InDelta(t, 2, it.ratioTo(other), 1e-9)
+	require.Equal(t, time.Duration(2), it.median())
+	require.Equal(t, time.Duration(200), it.percentile(99))
+	require.True(t, math.IsNaN(it.ratioTo(nil)))
 }
 
 func TestSeriesLeaveOutWhatIsUnknown(t *testing.T) {
 	nan := math.NaN()
-	require.InDelta(t, 3, series{nan, 3, 4}.middle(), 1e-9)
-	require.InDelta(t, 0.5, series{1, 2, nan}.against(series{2, 4, 8}), 1e-9)
-	require.True(t, math.IsNaN(series{nan}.middle()))
+	require.InDelta(t, 3, series{nan, 3, 4}.median(), 1e-9)
+	require.InDelta(t, 0.5, series{1, 2, nan}.ratioTo(series{2, 4, 8}), 1e-9)
+	require.True(t, math.IsNaN(series{nan}.median()))
 }

@@ -11,8 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// roleVariable says in the environment what a process started from this
-// binary is for.
+// Environment variables of a child process: its role and its setup.
 const (
 	roleVariable  = "TETHER_BENCH_ROLE"
 	setupVariable = "TETHER_BENCH_SETUP"
@@ -20,47 +19,47 @@ const (
 	roleEtcd      = "etcd"
 )
 
-// playRole runs what this process was started for, if it is a child.
-func playRole() (played bool, err error) {
+// runRole runs the role of this process, if it is a child.
+func runRole() (ran bool, err error) {
 	switch os.Getenv(roleVariable) {
 	case roleWorker:
-		return true, work(os.Stdin, os.Stdout)
+		return true, serveRequests(os.Stdin, os.Stdout)
 	case roleEtcd:
 		return true, serveEtcd(os.Stdin, os.Stdout)
 	}
 	return false, nil
 }
 
-// worker uses one peer's locks as it is told.
+// worker runs tasks with the locks of one peer.
 type worker struct {
-	peer  *peer
-	place place
-	lock  locker
+	peer      *peer
+	endpoints endpoints
+	lock      locker
 
 	mu      sync.Mutex
 	out     *json.Encoder
 	held    map[string]func() error // by name
 	kept    []func() error
-	cancel  context.CancelFunc // of those who wait
+	cancel  context.CancelFunc // ends the acquires of taskWait
 	waiting sync.WaitGroup
 }
 
-// work takes orders until its input ends. Each runs on a goroutine of its own.
-func work(in io.Reader, out io.Writer) error {
+// serveRequests runs requests until its input ends, each in a goroutine.
+func serveRequests(in io.Reader, out io.Writer) error {
 	w, err := newWorker(out)
 	if err != nil {
 		return err
 	}
-	if err := w.say(answer{}); err != nil { // ready
+	if err := w.respond(response{}); err != nil { // ready
 		return err
 	}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		var o order
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+		var req request
+		if err := json.Unmarshal(lines.Bytes(), &req); err != nil {
 			return err
 		}
-		go w.obey(o)
+		go w.handle(req)
 	}
 	return lines.Err()
 }
@@ -70,55 +69,55 @@ func newWorker(out io.Writer) (*worker, error) {
 	if err := json.Unmarshal([]byte(os.Getenv(setupVariable)), &s); err != nil {
 		return nil, err
 	}
-	p := peerOf(s.Peer)
+	p := peerByID(s.Peer)
 	if p == nil || p.open == nil {
 		return nil, fmt.Errorf("no peer %q", s.Peer)
 	}
 	if s.Count {
-		s.Place.sent = new(atomic.Int64)
+		s.Endpoints.commandsSent = new(atomic.Int64)
 	}
-	l, err := p.open(s.Place)
+	l, err := p.open(s.Endpoints)
 	if err != nil {
 		return nil, err
 	}
-	return &worker{peer: p, place: s.Place, lock: l, out: json.NewEncoder(out), held: map[string]func() error{}}, nil
+	return &worker{peer: p, endpoints: s.Endpoints, lock: l, out: json.NewEncoder(out), held: map[string]func() error{}}, nil
 }
 
-func (w *worker) say(a answer) error {
+func (w *worker) respond(resp response) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.out.Encode(a)
+	return w.out.Encode(resp)
 }
 
-func (w *worker) obey(o order) {
-	a, err := w.perform(o)
-	a.Call = o.Call
+func (w *worker) handle(req request) {
+	resp, err := w.runTask(req)
+	resp.Call = req.Call
 	if err != nil {
-		a.Error = err.Error()
+		resp.Error = err.Error()
 	}
-	_ = w.say(a) // who does not read any more has gone
+	_ = w.respond(resp) // the reader may have exited
 }
 
-func (w *worker) perform(o order) (answer, error) {
-	orders := map[string]func(order) (answer, error){
-		doAlone: w.alone, doMany: w.many, doCold: w.cold,
-		doAcquire: w.acquire, doRelease: w.release, doAwait: w.await,
-		doCrowd: w.crowd,
-		doHold:  w.hold, doRead: w.read, doWait: w.wait, doFree: w.free,
-		doProbe: w.probe, doLose: w.lose, doUsage: w.usage,
+func (w *worker) runTask(req request) (response, error) {
+	tasks := map[string]func(request) (response, error){
+		taskAlone: w.alone, taskMany: w.many, taskCold: w.cold,
+		taskAcquire: w.acquire, taskRelease: w.release, taskAwait: w.await,
+		taskCrowd: w.crowd,
+		taskHold:  w.hold, taskRead: w.read, taskWait: w.wait, taskReleaseAll: w.releaseAll,
+		taskProbe: w.probe, taskLose: w.lose, taskUsage: w.usage,
 	}
-	f := orders[o.Do]
+	f := tasks[req.Task]
 	if f == nil {
-		return answer{}, fmt.Errorf("no order %q", o.Do)
+		return response{}, fmt.Errorf("no task %q", req.Task)
 	}
-	return f(o)
+	return f(req)
 }
 
-// separate is a locker for one of several users.
-func (w *worker) separate(each standing) (locker, error) {
-	s, ok := w.lock.(separator)
-	if !ok || each == ownNothing {
+// newLocker returns a locker for one of several users.
+func (w *worker) newLocker(iso isolation) (locker, error) {
+	s, ok := w.lock.(isolator)
+	if !ok || iso == sharedLock {
 		return sameClient{w.lock}, nil
 	}
-	return s.Separate(each)
+	return s.Isolate(iso)
 }

@@ -8,76 +8,76 @@ import (
 	"time"
 )
 
-var forever = context.Background()
+var background = context.Background()
 
-// names goes round some names, or has a new one each time.
-func (o order) name(i int) string {
-	if o.Names == 0 {
-		return o.Name + "-" + strconv.FormatInt(now(), 36) + "-" + strconv.Itoa(i)
+// lockName is one of Names names in turn, or a new name each time.
+func (req request) lockName(i int) string {
+	if req.Names == 0 {
+		return req.Name + "-" + strconv.FormatInt(now(), 36) + "-" + strconv.Itoa(i)
 	}
-	return o.Name + "-" + strconv.Itoa(i%o.Names)
+	return req.Name + "-" + strconv.Itoa(i%req.Names)
 }
 
-func (w *worker) alone(o order) (answer, error) {
+func (w *worker) alone(req request) (response, error) {
 	acquire := w.lock.Acquire
-	if once, ok := w.lock.(onceLocker); ok && o.Once {
+	if once, ok := w.lock.(onceLocker); ok && req.Once {
 		acquire = once.AcquireOnce
 	}
-	names := make([]string, o.Ops)
+	names := make([]string, req.Ops)
 	for i := range names {
-		names[i] = o.name(i)
+		names[i] = req.lockName(i)
 	}
-	took := make([]int64, 0, o.Ops)
+	took := make([]int64, 0, req.Ops)
 	for _, name := range names {
 		begin := time.Now()
-		release, err := acquire(forever, name)
+		release, err := acquire(background, name)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		if err := release(); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		took = append(took, int64(time.Since(begin)))
 	}
-	return answer{Took: took}, nil
+	return response{Took: took}, nil
 }
 
-func (w *worker) cold(o order) (answer, error) {
+func (w *worker) cold(req request) (response, error) {
 	var took []int64
-	for i := range o.Ops {
-		name := o.name(i)
+	for i := range req.Ops {
+		name := req.lockName(i)
 		begin := time.Now()
-		l, err := w.peer.open(w.place)
+		l, err := w.peer.open(w.endpoints)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		release, err := l.Acquire(forever, name)
+		release, err := l.Acquire(background, name)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		took = append(took, int64(time.Since(begin)))
 		if err := release(); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		if err := l.Close(); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 	}
-	return answer{Took: took}, nil
+	return response{Took: took}, nil
 }
 
-// until waits for a time of the machine's clock.
-func until(at int64) { <-time.After(time.Duration(at - now())) }
+// waitUntil waits for a time of the machine's clock.
+func waitUntil(at int64) { <-time.After(time.Duration(at - now())) }
 
-func (w *worker) many(o order) (answer, error) {
-	return w.together(o, func(user int) (count int, err error) {
-		name := fmt.Sprintf("%s-%d", o.Name, user)
-		if err := w.once(name); err != nil { // warm
+func (w *worker) many(req request) (response, error) {
+	return w.runUsers(req, func(user int) (count int, err error) {
+		name := fmt.Sprintf("%s-%d", req.Name, user)
+		if err := w.pair(name); err != nil { // warm
 			return 0, err
 		}
-		until(o.Begin)
-		for now() < o.End {
-			if err := w.once(name); err != nil {
+		waitUntil(req.Begin)
+		for now() < req.End {
+			if err := w.pair(name); err != nil {
 				return 0, err
 			}
 			count++
@@ -86,27 +86,27 @@ func (w *worker) many(o order) (answer, error) {
 	})
 }
 
-func (w *worker) once(name string) error {
-	release, err := w.lock.Acquire(forever, name)
+func (w *worker) pair(name string) error {
+	release, err := w.lock.Acquire(background, name)
 	if err != nil {
 		return err
 	}
 	return release()
 }
 
-// together lets all users do something, and has their counts.
-func (w *worker) together(o order, work func(user int) (int, error)) (answer, error) {
-	a := answer{Counts: make([]int, o.Users)}
-	failed := make([]error, o.Users)
+// runUsers runs work for all users at the same time, and collects their counts.
+func (w *worker) runUsers(req request, work func(user int) (int, error)) (response, error) {
+	resp := response{Counts: make([]int, req.Users)}
+	failed := make([]error, req.Users)
 	var all sync.WaitGroup
-	for user := range o.Users {
-		all.Go(func() { a.Counts[user], failed[user] = work(user) })
+	for user := range req.Users {
+		all.Go(func() { resp.Counts[user], failed[user] = work(user) })
 	}
 	all.Wait()
 	for _, err := range failed {
 		if err != nil {
-			return a, err
+			return resp, err
 		}
 	}
-	return a, nil
+	return resp, nil
 }

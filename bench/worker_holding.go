@@ -11,35 +11,35 @@ import (
 	"github.com/tetherlock/tether"
 )
 
-// takers take many locks at the same time.
-const takers = 32
+// acquirers is how many goroutines acquire locks at the same time.
+const acquirers = 32
 
-// hold takes as many names as there are users.
-func (w *worker) hold(o order) (answer, error) {
-	return w.keep(o, func(i int) (func() error, error) {
-		return w.lock.Acquire(forever, fmt.Sprintf("%s-%d", o.Name, i))
+// hold acquires one name for each user.
+func (w *worker) hold(req request) (response, error) {
+	return w.acquireAll(req, func(i int) (func() error, error) {
+		return w.lock.Acquire(background, fmt.Sprintf("%s-%d", req.Name, i))
 	})
 }
 
-// read takes one name as many readers, each with a client of its own.
-func (w *worker) read(o order) (answer, error) {
+// read acquires one name as many readers, each with a client of its own.
+func (w *worker) read(req request) (response, error) {
 	rdb := w.lock.(*tetherLocker).rdb
-	return w.keep(o, func(int) (func() error, error) {
+	return w.acquireAll(req, func(int) (func() error, error) {
 		client := tether.New(rdb)
-		_, err := client.Lock(o.Name, tether.Shared()).Acquire(forever)
+		_, err := client.Lock(req.Name, tether.Shared()).Acquire(background)
 		return client.Close, err
 	})
 }
 
-// keep takes locks, and has what releases them.
-func (w *worker) keep(o order, take func(i int) (func() error, error)) (answer, error) {
-	kept := make([]func() error, o.Users)
-	failed := make([]error, takers)
+// acquireAll acquires locks, and keeps the functions that release them.
+func (w *worker) acquireAll(req request, take func(i int) (func() error, error)) (response, error) {
+	kept := make([]func() error, req.Users)
+	failed := make([]error, acquirers)
 	begin := time.Now()
 	var all sync.WaitGroup
-	for taker := range takers {
+	for taker := range acquirers {
 		all.Go(func() {
-			for i := taker; i < o.Users && failed[taker] == nil; i += takers {
+			for i := taker; i < req.Users && failed[taker] == nil; i += acquirers {
 				kept[i], failed[taker] = take(i)
 			}
 		})
@@ -53,32 +53,32 @@ func (w *worker) keep(o order, take func(i int) (func() error, error)) (answer, 
 			w.kept = append(w.kept, release)
 		}
 	}
-	return answer{Took: []int64{took}}, errors.Join(failed...)
+	return response{Took: []int64{took}}, errors.Join(failed...)
 }
 
-// wait lets users wait for a lock that somebody else has.
-func (w *worker) wait(o order) (answer, error) {
-	ctx, cancel := context.WithCancel(forever)
+// wait lets users wait for a lock that another process holds.
+func (w *worker) wait(req request) (response, error) {
+	ctx, cancel := context.WithCancel(background)
 	w.mu.Lock()
 	w.cancel = cancel
 	w.mu.Unlock()
-	for range o.Users {
-		l, err := w.separate(o.Each)
+	for range req.Users {
+		l, err := w.newLocker(req.Isolation)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		w.waiting.Go(func() {
-			release, err := l.Acquire(ctx, o.Name)
+			release, err := l.Acquire(ctx, req.Name)
 			if err == nil {
-				_ = release() // it came too late to matter
+				_ = release() // the measurement is over
 			}
 			_ = l.Close()
 		})
 	}
-	return answer{}, nil
+	return response{}, nil
 }
 
-func (w *worker) free(order) (answer, error) {
+func (w *worker) releaseAll(request) (response, error) {
 	w.mu.Lock()
 	kept, cancel := w.kept, w.cancel
 	w.kept, w.cancel = nil, nil
@@ -87,20 +87,20 @@ func (w *worker) free(order) (answer, error) {
 		cancel()
 		w.waiting.Wait()
 	}
-	failed := make([]error, takers)
+	failed := make([]error, acquirers)
 	var all sync.WaitGroup
-	for taker := range takers {
+	for taker := range acquirers {
 		all.Go(func() {
-			for i := taker; i < len(kept); i += takers {
+			for i := taker; i < len(kept); i += acquirers {
 				failed[taker] = errors.Join(failed[taker], kept[i]())
 			}
 		})
 	}
 	all.Wait()
-	return answer{}, errors.Join(failed...)
+	return response{}, errors.Join(failed...)
 }
 
-func (w *worker) usage(order) (answer, error) {
+func (w *worker) usage(request) (response, error) {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -108,25 +108,25 @@ func (w *worker) usage(order) (answer, error) {
 		Memory: int64(m.HeapAlloc + m.StackInuse), Goroutines: int64(runtime.NumGoroutine()),
 		Processor: processorTime(),
 	}
-	if w.place.sent != nil {
-		u.Sent = w.place.sent.Load()
+	if w.endpoints.commandsSent != nil {
+		u.Sent = w.endpoints.commandsSent.Load()
 	}
-	return answer{Usage: u}, nil
+	return response{Usage: u}, nil
 }
 
-func (w *worker) probe(o order) (answer, error) {
+func (w *worker) probe(req request) (response, error) {
 	client := w.lock.(*tetherLocker).client
 	var took []int64
-	for range o.Ops {
+	for range req.Ops {
 		begin := time.Now()
-		holders, err := client.Probe(forever, o.Name)
+		holders, err := client.Probe(background, req.Name)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		if len(holders) != o.Users {
-			return answer{}, fmt.Errorf("%d holders answered, of %d", len(holders), o.Users)
+		if len(holders) != req.Users {
+			return response{}, fmt.Errorf("%d holders answered, of %d", len(holders), req.Users)
 		}
 		took = append(took, int64(time.Since(begin)))
 	}
-	return answer{Took: took}, nil
+	return response{Took: took}, nil
 }

@@ -12,117 +12,119 @@ import (
 	"github.com/tetherlock/tether"
 )
 
-// errUnreachable ends a wait whose first attempt has not reached the server.
-var errUnreachable = errors.New("unreachable")
+// errNeverReached ends a wait whose first attempt did not reach the server.
+var errNeverReached = errors.New("unreachable")
 
-// ends are the signals that end the waiting. The others have no command to go
-// to yet.
-var ends = map[os.Signal]bool{syscall.SIGINT: true, syscall.SIGTERM: true, syscall.SIGHUP: true, syscall.SIGQUIT: true}
+// stopSignals end the wait. Other signals are for the command, which does not
+// run yet, and are dropped.
+var stopSignals = map[os.Signal]bool{syscall.SIGINT: true, syscall.SIGTERM: true, syscall.SIGHUP: true, syscall.SIGQUIT: true}
 
-// acquire takes the lock as --wait says.
+// acquire takes the lock, within the limit of --wait.
 func (j *job) acquire(ctx context.Context, locks *tether.Client) (*tether.Hold, error) {
-	lock := j.lock.open(locks, j.name, j.options())
+	lock := j.lockFlags.newLock(locks, j.name, j.options())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	events := lock.Events()
 	results := make(chan tether.Result, 1)
 	go func() {
 		h, err := j.call(ctx, lock)
-		if !j.lock.lease {
-			err = j.located(ctx, locks, err)
+		if !j.lockFlags.lease {
+			err = j.probeHolders(ctx, locks, err)
 		}
 		results <- tether.Result{Hold: h, Err: err}
 	}()
-	w := waiting{job: j, cancel: cancel}
+	w := waitState{job: j, cancel: cancel}
 	for {
 		select {
 		case r := <-results:
 			for len(events) > 0 {
-				w.event(<-events) // what happened before
+				w.handleEvent(<-events) // sent before the result
 			}
 			return w.result(ctx, r)
 		case s := <-j.signals:
-			if ends[s] {
-				w.ended, _ = s.(syscall.Signal)
+			if stopSignals[s] {
+				w.stoppedBy, _ = s.(syscall.Signal)
 				cancel(nil)
 			}
 		case e := <-events:
-			w.event(e)
+			w.handleEvent(e)
 		}
 	}
 }
 
 func (j *job) call(ctx context.Context, lock *tether.Lock) (*tether.Hold, error) {
-	if j.wait == 0 && !j.forever {
+	if j.wait == 0 && !j.waitForever {
 		return lock.TryAcquire(ctx)
 	}
 	return lock.Acquire(ctx)
 }
 
-// waiting is what has been seen while the lock is awaited.
-type waiting struct {
+// waitState is what is known while the lock is awaited.
+type waitState struct {
 	*job
-	cancel  context.CancelCauseFunc
-	ended   syscall.Signal // by this signal; 0 if by none
-	failure error          // of the last attempt; nil if it found holders
-	reached bool
-	told    bool // of the trouble that there is
-	shown   bool // who holds the lock
+	cancel       context.CancelCauseFunc
+	stoppedBy    syscall.Signal // the signal that ended the wait; 0 if none
+	lastErr      error          // of the last attempt; nil if it found holders
+	reached      bool           // an attempt has reached the server
+	errShown     bool           // lastErr has been printed
+	holdersShown bool
 }
 
-func (w *waiting) event(e tether.Event) {
+func (w *waitState) handleEvent(e tether.Event) {
 	switch e := e.(type) {
 	case tether.AttemptFailedEvent:
-		w.failed(e)
+		w.attemptFailed(e)
 	case tether.WaitingEvent:
-		w.failure, w.reached, w.told = nil, true, false
-		w.show(e.Holders)
+		w.lastErr, w.reached, w.errShown = nil, true, false
+		w.showHolders(e.Holders)
 	}
 }
 
-// show tells once why nothing happens, if somebody looks on.
-func (w *waiting) show(holders []tether.Holder) {
-	if w.shown || w.wait == 0 && !w.forever || !lookedOn() {
+// showHolders prints once who holds the lock, if a user waits at the terminal.
+func (w *waitState) showHolders(holders []tether.Holder) {
+	if w.holdersShown || w.wait == 0 && !w.waitForever || !onTerminal() {
 		return
 	}
-	w.shown = true
-	say("waiting for the lock %q, held by %s", w.name, inTheWay(holders))
+	w.holdersShown = true
+	printErr("waiting for the lock %q, held by %s", w.name, holderList(holders))
 }
 
-// lookedOn says whether somebody sits at the terminal.
-func lookedOn() bool {
+// onTerminal reports whether this process is in the terminal's foreground, so
+// that a user reads what it prints.
+func onTerminal() bool {
 	tty := terminal{fd: int(os.Stderr.Fd())}
 	return tty.foreground() == syscall.Getpgrp()
 }
 
-// failed decides whether waiting is of use. Somebody who has just mistyped an
-// address wants to know; somebody who has waited for an hour wants to go on.
-func (w *waiting) failed(e tether.AttemptFailedEvent) {
-	w.failure = e.Err
+// attemptFailed decides whether to go on waiting. If no attempt has reached the
+// server yet, the address may be wrong, and without --wait the wait ends. After
+// that it is an outage, and the wait goes on.
+func (w *waitState) attemptFailed(e tether.AttemptFailedEvent) {
+	w.lastErr = e.Err
 	switch {
-	case e.Retry == 0: // the call ends with it
-	case w.forever && !w.reached:
-		w.cancel(errUnreachable)
-	case !w.told && (w.forever || lookedOn()):
-		w.told = true
-		say("%s (trying again)", trouble(e.Err, w.server))
+	case e.Retry == 0: // the call returns this error
+	case w.waitForever && !w.reached:
+		w.cancel(errNeverReached)
+	case !w.errShown && (w.waitForever || onTerminal()):
+		w.errShown = true
+		printErr("%s (trying again)", serverErrorText(e.Err, w.server))
 	}
 }
 
-func (w *waiting) result(ctx context.Context, r tether.Result) (*tether.Hold, error) {
+func (w *waitState) result(ctx context.Context, r tether.Result) (*tether.Hold, error) {
 	_, misused := errors.AsType[*tether.ConfigError](r.Err)
 	switch {
-	case w.ended != 0:
+	case w.stoppedBy != 0:
 		if r.Hold != nil {
-			_ = r.Hold.Release(ctx) // the exit frees it anyway
+			_ = r.Hold.Release(ctx) // if it fails, the exit closes the connection
 		}
-		return nil, bySignal(w.ended, fmt.Sprintf("stopped waiting for the lock %q: %v", w.name, w.ended))
+		return nil, signalExit(w.stoppedBy, fmt.Sprintf("stopped waiting for the lock %q: %v", w.name, w.stoppedBy))
 	case r.Hold != nil:
 		return r.Hold, nil
-	case w.failure != nil && !errors.Is(r.Err, tether.ErrHeld):
-		return nil, explain(w.failure, w.name, w.server)
+	case w.lastErr != nil && !errors.Is(r.Err, tether.ErrHeld):
+		return nil, explain(w.lastErr, w.name, w.server)
 	case w.wait > 0 && !w.reached && !misused:
-		return nil, &outcome{exitUnavailable, fmt.Sprintf("no answer about the lock %q within --wait %v: wait longer, or check Redis at %s",
+		return nil, &exitError{exitUnavailable, fmt.Sprintf("no answer about the lock %q within --wait %v: wait longer, or check Redis at %s",
 			w.name, w.wait, w.server.Addr)}
 	}
 	return nil, explain(r.Err, w.name, w.server)

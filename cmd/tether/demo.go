@@ -20,18 +20,19 @@ import (
 )
 
 const (
-	demoLock  = "demo"
-	demoLimit = 20 * time.Second
-	// grantLimit is how long the next holder may take: two poll intervals, and
-	// what a busy machine needs to let four processes run.
-	grantLimit = 500 * time.Millisecond
-	// wakeLimit is how long it may take when it is woken: less than a poll.
-	wakeLimit = 50 * time.Millisecond
-	// lossLimit is how long a holder may take to learn of its loss.
-	lossLimit = 50 * time.Millisecond
-	// cuts is how often a connection is cut. The median counts: a single one
-	// may fall into a moment when the machine does something else.
-	cuts = 3
+	demoLock    = "demo"
+	demoTimeout = 20 * time.Second
+	// maxGrantDelay is how long the next grant may take: two poll intervals,
+	// and what a busy machine needs to schedule four processes.
+	maxGrantDelay = 500 * time.Millisecond
+	// maxWakeDelay is how long the grant may take after a wake. It is less than
+	// a poll interval, so a grant by polling fails the check.
+	maxWakeDelay = 50 * time.Millisecond
+	// maxLossDelay is how long a holder may take to learn of its loss.
+	maxLossDelay = 50 * time.Millisecond
+	// connectionKills is how many connections are killed. The median counts: a
+	// busy machine may delay a single one.
+	connectionKills = 3
 )
 
 func demoCommand() *cobra.Command {
@@ -45,127 +46,128 @@ another one goes on. Prints what happened when, and takes about a second.
 Exit codes: 0 if all went as it should; 1 if not.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeoutCause(c.Context(), demoLimit, fmt.Errorf("not done after %v", demoLimit))
+			ctx, cancel := context.WithTimeoutCause(c.Context(), demoTimeout, fmt.Errorf("not done after %v", demoTimeout))
 			defer cancel()
 			ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			return demonstrate(ctx, c.OutOrStdout())
+			return runDemo(ctx, c.OutOrStdout())
 		},
 	}
 }
 
-func demonstrate(ctx context.Context, out io.Writer) error {
+func runDemo(ctx context.Context, out io.Writer) error {
 	server, err := tethertest.Start("127.0.0.1:0")
 	if err != nil {
-		return cannotServe("127.0.0.1:0", err)
+		return cannotServeError("127.0.0.1:0", err)
 	}
 	defer server.Close()
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer func() { _ = admin.Close() }() // all is over then
-	d := &demo{out: out, admin: admin, heard: make(chan told), began: time.Now()}
+	defer func() { _ = admin.Close() }() // the demo has ended
+	d := &demo{out: out, admin: admin, messages: make(chan workerMessage), start: time.Now()}
 	ctx, cancel := context.WithCancel(ctx)
-	defer d.dismiss()
+	defer d.waitWorkers()
 	defer cancel()
-	if err := d.play(ctx, "redis://"+server.Addr()); err != nil {
-		return &outcome{exitFailed, fmt.Sprintf("the demo did not get to its end: %v: try again, perhaps on a less busy machine", err)}
+	if err := d.run(ctx, "redis://"+server.Addr()); err != nil {
+		return &exitError{exitFailed, fmt.Sprintf("the demo did not get to its end: %v: try again, perhaps on a less busy machine", err)}
 	}
-	return d.verdict()
+	return d.printChecks()
 }
 
-// demo is what happens, and what is found out about it.
+// demo is the state of one run.
 type demo struct {
-	out   io.Writer
-	admin *redis.Client
-	cast  []*actor
-	heard chan told
-	began time.Time
+	out      io.Writer
+	admin    *redis.Client
+	workers  []*workerProcess
+	messages chan workerMessage
+	start    time.Time
 
-	holder *actor
-	id     string // of its hold
-	holds  []span
-	checks []check
+	holder   *workerProcess
+	holderID string
+	holds    []holdSpan
+	checks   []check
 }
 
-// check is something that must be true in the end.
+// check is a condition, and whether it was met.
 type check struct {
 	ok   bool
 	text string
 }
 
-func (d *demo) play(ctx context.Context, url string) error {
+func (d *demo) run(ctx context.Context, url string) error {
 	for _, name := range []string{"alice", "bob", "carol", "dave"} {
-		a, err := hire(ctx, name, url, d.heard)
+		w, err := startWorker(ctx, name, url, d.messages)
 		if err != nil {
 			return err
 		}
-		d.cast = append(d.cast, a)
+		d.workers = append(d.workers, w)
 	}
 	var names []string
-	for _, a := range d.cast {
-		names = append(names, fmt.Sprintf("%s (%d)", a, a.pid()))
+	for _, w := range d.workers {
+		names = append(names, fmt.Sprintf("%s (%d)", w, w.pid()))
 	}
-	d.tell(time.Now(), "processes that want one lock: %s; server at %s", strings.Join(names, ", "), url)
-	for _, scene := range []func(context.Context) error{d.opening, d.release, d.crash, d.cutAll, d.scramble} {
-		if err := scene(ctx); err != nil {
+	d.printEvent(time.Now(), "processes that want one lock: %s; server at %s", strings.Join(names, ", "), url)
+	for _, step := range []func(context.Context) error{d.firstGrant, d.release, d.killHolder, d.killConnections, d.contend} {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// opening lets everybody want the lock.
-func (d *demo) opening(ctx context.Context) error {
-	for _, a := range d.cast {
-		a.order(orderTake)
+// firstGrant lets every worker acquire the lock. One gets it, the others wait.
+func (d *demo) firstGrant(ctx context.Context) error {
+	for _, w := range d.workers {
+		w.send(cmdAcquire)
 	}
-	got, err := d.until(ctx, noteGranted)
+	got, err := d.awaitMessages(ctx, msgGranted)
 	if err != nil {
 		return err
 	}
-	d.tell(got[noteGranted].At, "%s holds the lock, the others wait", d.holder)
-	return d.settle(ctx)
+	d.printEvent(got[msgGranted].At, "%s holds the lock, the others wait", d.holder)
+	return d.awaitWaiting(ctx)
 }
 
-// release hands the lock over.
+// release lets the holder release, and measures the time to the next grant.
 func (d *demo) release(ctx context.Context) error {
 	before := d.holder
-	before.order(orderDrop)
-	got, err := d.until(ctx, noteReleased, noteGranted)
+	before.send(cmdRelease)
+	got, err := d.awaitMessages(ctx, msgReleased, msgGranted)
 	if err != nil {
 		return err
 	}
-	released, granted := got[noteReleased].At, got[noteGranted].At
-	d.tell(released, "%s releases it", before)
-	d.tell(granted, "%s holds it, %s after the release", d.holder, ms(granted.Sub(released)))
-	d.check(granted.Sub(released) <= grantLimit, "released: the next one held it after %s", ms(granted.Sub(released)))
-	before.order(orderTake)
-	return d.settle(ctx)
+	released, granted := got[msgReleased].At, got[msgGranted].At
+	d.printEvent(released, "%s releases it", before)
+	d.printEvent(granted, "%s holds it, %s after the release", d.holder, ms(granted.Sub(released)))
+	d.check(granted.Sub(released) <= maxGrantDelay, "released: the next one held it after %s", ms(granted.Sub(released)))
+	before.send(cmdAcquire)
+	return d.awaitWaiting(ctx)
 }
 
-// crash kills the holder's process.
-func (d *demo) crash(ctx context.Context) error {
-	victim := d.holder
+// killHolder kills the holder's process, and measures the time to the next grant.
+func (d *demo) killHolder(ctx context.Context) error {
+	old := d.holder
 	killed := time.Now()
-	d.over(victim, killed)
-	if err := victim.kill(); err != nil {
+	d.endHold(old, killed)
+	if err := old.kill(); err != nil {
 		return err
 	}
-	got, err := d.until(ctx, noteGranted)
+	got, err := d.awaitMessages(ctx, msgGranted)
 	if err != nil {
 		return err
 	}
-	granted := got[noteGranted].At
-	d.tell(killed, "%s is killed: kill -9 %d", victim, victim.pid())
-	d.tell(granted, "%s holds it, %s after the kill", d.holder, ms(granted.Sub(killed)))
-	d.check(granted.Sub(killed) <= grantLimit, "holder killed with SIGKILL: the next one held it after %s", ms(granted.Sub(killed)))
-	return d.settle(ctx)
+	granted := got[msgGranted].At
+	d.printEvent(killed, "%s is killed: kill -9 %d", old, old.pid())
+	d.printEvent(granted, "%s holds it, %s after the kill", d.holder, ms(granted.Sub(killed)))
+	d.check(granted.Sub(killed) <= maxGrantDelay, "holder killed with SIGKILL: the next one held it after %s", ms(granted.Sub(killed)))
+	return d.awaitWaiting(ctx)
 }
 
-// cutAll cuts the connections of some holders.
-func (d *demo) cutAll(ctx context.Context) error {
+// killConnections kills the connection of the holder several times, and checks
+// the medians.
+func (d *demo) killConnections(ctx context.Context) error {
 	var noticed, taken []time.Duration
-	for range cuts {
-		n, t, err := d.cut(ctx)
+	for range connectionKills {
+		n, t, err := d.killConnection(ctx)
 		if err != nil {
 			return err
 		}
@@ -173,32 +175,36 @@ func (d *demo) cutAll(ctx context.Context) error {
 	}
 	slices.Sort(noticed)
 	slices.Sort(taken)
-	d.check(noticed[cuts/2] <= lossLimit, "connection cut: its holder knew after %s (median of %d)", ms(noticed[cuts/2]), cuts)
-	d.check(taken[cuts/2] <= grantLimit, "connection cut: the next one held it after %s (median of %d)", ms(taken[cuts/2]), cuts)
+	d.check(noticed[connectionKills/2] <= maxLossDelay, "connection cut: its holder knew after %s (median of %d)", ms(noticed[connectionKills/2]), connectionKills)
+	d.check(taken[connectionKills/2] <= maxGrantDelay, "connection cut: the next one held it after %s (median of %d)", ms(taken[connectionKills/2]), connectionKills)
 	return nil
 }
 
-// cut cuts one, and lets its owner come back.
-func (d *demo) cut(ctx context.Context) (noticed, taken time.Duration, err error) {
-	victim := d.holder
-	client, err := d.connection(ctx)
+// killConnection kills the holder's connection. It returns how long the holder
+// took to notice, and how long the next grant took. The old holder then waits
+// for the lock again.
+func (d *demo) killConnection(ctx context.Context) (noticed, taken time.Duration, err error) {
+	old := d.holder
+	client, err := d.holderConnection(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
 	cut := time.Now()
-	d.over(victim, cut)
+	d.endHold(old, cut)
 	if err := d.admin.ClientKillByFilter(ctx, "ID", client).Err(); err != nil {
 		return 0, 0, err
 	}
-	got, err := d.until(ctx, noteLost, noteGranted)
+	got, err := d.awaitMessages(ctx, msgLost, msgGranted)
 	if err != nil {
 		return 0, 0, err
 	}
-	lost, granted := got[noteLost].At, got[noteGranted].At
-	d.tell(cut, "%s's connection is cut: CLIENT KILL ID %s", victim, client)
+	lost, granted := got[msgLost].At, got[msgGranted].At
+	d.printEvent(cut, "%s's connection is cut: CLIENT KILL ID %s", old, client)
 	lines := []func(){
-		func() { d.tell(lost, "%s knows that the lock is lost, %s after the cut", victim, ms(lost.Sub(cut))) },
-		func() { d.tell(granted, "%s holds it, %s after the cut", d.holder, ms(granted.Sub(cut))) },
+		func() {
+			d.printEvent(lost, "%s knows that the lock is lost, %s after the cut", old, ms(lost.Sub(cut)))
+		},
+		func() { d.printEvent(granted, "%s holds it, %s after the cut", d.holder, ms(granted.Sub(cut))) },
 	}
 	if granted.Before(lost) {
 		slices.Reverse(lines)
@@ -206,18 +212,18 @@ func (d *demo) cut(ctx context.Context) (noticed, taken time.Duration, err error
 	for _, line := range lines {
 		line()
 	}
-	victim.order(orderTake)
-	return lost.Sub(cut), granted.Sub(cut), d.settle(ctx)
+	old.send(cmdAcquire)
+	return lost.Sub(cut), granted.Sub(cut), d.awaitWaiting(ctx)
 }
 
-// connection finds the holder's connection by its name.
-func (d *demo) connection(ctx context.Context) (string, error) {
+// holderConnection finds the client id of the holder's connection by its name.
+func (d *demo) holderConnection(ctx context.Context) (string, error) {
 	list, err := d.admin.ClientList(ctx).Result()
 	if err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(list) {
-		if !strings.Contains(line, " name="+demoLock+"-lock-"+d.id+" ") {
+		if !strings.Contains(line, " name="+demoLock+"-lock-"+d.holderID+" ") {
 			continue
 		}
 		for field := range strings.FieldsSeq(line) {
@@ -229,56 +235,56 @@ func (d *demo) connection(ctx context.Context) (string, error) {
 	return "", errors.New("the server does not list the holder's connection")
 }
 
-// scramble lets all who are left take and release the lock at the same time.
-func (d *demo) scramble(ctx context.Context) error {
+// contend lets all workers that are alive acquire and release the lock in a loop.
+func (d *demo) contend(ctx context.Context) error {
 	for d.holder != nil {
-		d.holder.order(orderDrop)
-		kinds := []string{noteReleased}
-		if slices.ContainsFunc(d.cast, func(a *actor) bool { return a.wants }) {
-			kinds = append(kinds, noteGranted)
+		d.holder.send(cmdRelease)
+		kinds := []string{msgReleased}
+		if slices.ContainsFunc(d.workers, func(w *workerProcess) bool { return w.wants }) {
+			kinds = append(kinds, msgGranted)
 		}
-		if _, err := d.until(ctx, kinds...); err != nil {
+		if _, err := d.awaitMessages(ctx, kinds...); err != nil {
 			return err
 		}
 	}
-	began := len(d.holds)
+	first := len(d.holds)
 	alive := 0
-	for _, a := range d.cast {
-		if !a.dead {
-			a.order(orderRounds)
+	for _, w := range d.workers {
+		if !w.dead {
+			w.send(cmdRounds)
 			alive++
 		}
 	}
-	d.tell(time.Now(), "%d processes take and release it %d times each", alive, rounds)
-	var last told
+	d.printEvent(time.Now(), "%d processes take and release it %d times each", alive, rounds)
+	var last workerMessage
 	for range alive {
-		got, err := d.until(ctx, noteDone)
+		got, err := d.awaitMessages(ctx, msgDone)
 		if err != nil {
 			return err
 		}
-		last = got[noteDone]
+		last = got[msgDone]
 	}
-	d.tell(last.At, "all of them are done")
-	d.check(len(d.holds)-began == alive*rounds, "%d processes at once: %d grants of %d", alive, len(d.holds)-began, alive*rounds)
-	woken := gap(d.holds[began:])
-	d.check(woken <= wakeLimit, "woken by a release: the next one held it after %s (median of %d)", ms(woken), alive*rounds-1)
+	d.printEvent(last.At, "all of them are done")
+	d.check(len(d.holds)-first == alive*rounds, "%d processes at once: %d grants of %d", alive, len(d.holds)-first, alive*rounds)
+	woken := medianHandOver(d.holds[first:])
+	d.check(woken <= maxWakeDelay, "woken by a release: the next one held it after %s (median of %d)", ms(woken), alive*rounds-1)
 	return nil
 }
 
-// tell prints a line of the timeline.
-func (d *demo) tell(at time.Time, format string, args ...any) {
-	fmt.Fprintf(d.out, "%9.1f ms  %s\n", float64(at.Sub(d.began).Microseconds())/1e3, fmt.Sprintf(format, args...))
+// printEvent prints a line of the timeline.
+func (d *demo) printEvent(at time.Time, format string, args ...any) {
+	fmt.Fprintf(d.out, "%9.1f ms  %s\n", float64(at.Sub(d.start).Microseconds())/1e3, fmt.Sprintf(format, args...))
 }
 
 func (d *demo) check(ok bool, format string, args ...any) {
 	d.checks = append(d.checks, check{ok, fmt.Sprintf(format, args...)})
 }
 
-// verdict prints what has been found out.
-func (d *demo) verdict() error {
-	overlaps := overlapping(d.holds)
+// printChecks prints the checks, and returns an error if one failed.
+func (d *demo) printChecks() error {
+	overlaps := countOverlaps(d.holds)
 	d.check(overlaps == 0, "one holder at a time: %d holds, %d overlaps", len(d.holds), overlaps)
-	d.check(rising(d.holds), "fencing: every hold has a higher token than the one before it")
+	d.check(tokensRise(d.holds), "fencing: every hold has a higher token than the one before it")
 	fmt.Fprintln(d.out)
 	failed := 0
 	for _, c := range d.checks {
@@ -290,7 +296,7 @@ func (d *demo) verdict() error {
 		fmt.Fprintf(d.out, "%s  %s\n", word, c.text)
 	}
 	if failed > 0 {
-		return &outcome{exitFailed, fmt.Sprintf("%d of %d checks failed: try again on a less busy machine; if that is no help, report it", failed, len(d.checks))}
+		return &exitError{exitFailed, fmt.Sprintf("%d of %d checks failed: try again on a less busy machine; if that is no help, report it", failed, len(d.checks))}
 	}
 	return nil
 }

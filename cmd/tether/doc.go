@@ -23,30 +23,30 @@
 //
 // When the command ends, the lock is released only after the rest of its
 // group is gone too: processes that it left behind get SIGTERM, and SIGKILL
-// after the grace (--grace, 10 s by default). What shall outlive the lock, and
-// is safe without it, leaves the group (setsid).
+// after the grace (--grace, 10 s by default). A process that should outlive the
+// lock, and is safe without it, must leave the group (setsid).
 //
 // When the lock is lost, the whole group gets SIGTERM, and SIGKILL after the
 // grace. The same happens when tether run itself is killed with SIGKILL: a
-// guard, a process of its own session that waits on a pipe, sees to it. Who
-// kills the guard as well has nobody left to do so.
+// watchdog, a process in a session of its own, waits on a pipe for that. If the
+// watchdog is killed as well, the command is not ended.
 //
 // # Who takes the lock, and how
 //
 // The lock is exclusive. With --shared it is taken as a reader's: any number of
 // readers hold it together, and none beside an exclusive holder.
 //
-// --label is what others read about the holder, in tether probe, in errors and
+// --label is what others see about the holder, in tether probe, in errors and
 // while they wait: by default the process and its machine, as in "pid 4711 on
 // web-3", and nothing with --label "".
 //
 // With --fenced the command gets a number that is higher than that of every
 // fenced holder before. A store that remembers the highest one it has seen, and
-// refuses lower ones, is safe from a command that runs on although its lock is
-// lost. Without --fenced TETHER_TOKEN is not set, not even to one that tether
-// run itself was given, which would be another lock's. Readers have no order, so
-// --shared and --fenced exclude each other. All who take a lock with --fenced
-// must name the same Redis database.
+// refuses lower ones, is safe from a command that still runs although its lock is
+// lost. Without --fenced TETHER_TOKEN is removed from the command's environment:
+// a value from the environment of tether run belongs to another lock. Readers
+// have no order, so --shared and --fenced exclude each other. All who take a lock
+// with --fenced must use the same Redis database.
 //
 // With --lease the lock is another one: a key of that name with an expiry (--ttl),
 // which is renewed (--renew-interval) for as long as the command runs. It
@@ -57,26 +57,25 @@
 //
 // # How long two commands can overlap
 //
-// A lease is lost before anybody else can have it, and the overlap is what the
-// command takes to end, the grace at most. The rest of this section is about
+// A lease is lost before anybody else can have it. The overlap is the time that
+// the command takes to end, at most the grace. The rest of this section is about
 // other locks.
 //
 // A lock that is lost is free at once, and a waiting tether run has it within
 // 0.15 s, or a little more on a loaded machine; --poll-interval sets that. The
-// old command is told within milliseconds, and may then take as long as the
-// grace to end. So the overlap is at most the grace, and none to speak of when
-// the command ends at SIGTERM. --grace 0 sends SIGKILL at once: the old group
-// is gone milliseconds after the loss, typically before the next command has
-// been started. A loss that no closed connection tells, a link that is half
-// open or a demoted master, is noticed by the health check: up to 15 seconds
-// come on top. --self-check finds a server that answers but delivers no
-// messages any more.
+// old command gets SIGTERM within milliseconds, and may then take as long as the
+// grace to end. So the overlap is at most the grace, and about nothing when the
+// command ends at SIGTERM. --grace 0 sends SIGKILL at once: the old group is gone
+// milliseconds after the loss, typically before the next command has been
+// started. A loss without a closed connection (a half-open link, a demoted
+// master) is found by the health check, up to 15 seconds later. --self-check
+// finds a server that answers but no longer delivers messages.
 //
-// A tether run that is stopped (SIGSTOP, a suspended machine) answers nobody.
-// Whoever wants the lock cuts it off after a second, or what
-// --unavailable-timeout says there, and it ends its command when it goes on. A
-// command that was not stopped with it runs until then, beside the next one:
-// only --fenced, and a store that looks at the token, helps against that.
+// A tether run that is stopped (SIGSTOP, a suspended machine) answers no pings.
+// A contender reaps it after the contender's --unavailable-timeout, one second by
+// default. The stopped tether run ends its command when it continues. A command
+// that was not stopped with it runs until then, beside the next one: against that
+// only --fenced helps, with a store that checks the token.
 //
 // # Terminals
 //
@@ -90,12 +89,12 @@
 //
 // Without --wait, tether run waits for ever; --wait 0 tries once. SIGINT,
 // SIGTERM, SIGHUP and SIGQUIT end the waiting. Without --wait, the first
-// attempt must reach Redis, so that a wrong address shows; later outages, and
-// with --wait all, are sat out. The wait does not count for the command, which
-// may run as long as it likes.
+// attempt must reach Redis, so that a wrong address shows; the wait goes on
+// through later outages, and with --wait through all outages. --wait does not
+// limit how long the command runs.
 //
-// Who waits is woken by the release, in order of arrival. The looks at the poll
-// interval are for locks whose holder has died.
+// A release wakes the waiters in order of arrival. The polls at the poll interval
+// are for locks whose holder has died.
 //
 // # Exit codes
 //

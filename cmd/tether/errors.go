@@ -30,39 +30,40 @@ const (
 	exitSignal      = 128 // plus its number
 )
 
-// outcome is how the program ends. A command's own code has no text.
-type outcome struct {
+// exitError is an exit code and what to print. For the command's own code the text
+// is empty.
+type exitError struct {
 	code int
 	text string
 }
 
-func (o *outcome) Error() string { return o.text }
+func (o *exitError) Error() string { return o.text }
 
-func usage(format string, args ...any) error {
-	return &outcome{exitUsage, fmt.Sprintf(format, args...)}
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Sprintf(format, args...)}
 }
 
-func machine(doing string, err error) error {
-	return &outcome{exitMachine, fmt.Sprintf("can't %s on this machine: %v", doing, err)}
+func machineError(doing string, err error) error {
+	return &exitError{exitMachine, fmt.Sprintf("can't %s on this machine: %v", doing, err)}
 }
 
-// bySignal ends the program as shells report a signal.
-func bySignal(s syscall.Signal, text string) error {
-	return &outcome{exitSignal + int(s), text}
+// signalExit has the exit code by which shells report a signal.
+func signalExit(s syscall.Signal, text string) error {
+	return &exitError{exitSignal + int(s), text}
 }
 
-// explain puts an error of the library into one line that says what to do.
+// explain turns an error of the library into one line that says what to do.
 func explain(err error, name string, server *redis.Options) error {
 	if _, ok := errors.AsType[*tether.ConfigError](err); ok {
-		return usage("%s", asFlags.Replace(plain(err)))
+		return usageError("%s", optionsToFlags.Replace(errorText(err)))
 	}
 	if e, ok := errors.AsType[*tether.HeldError](err); ok {
-		return &outcome{exitHeld, fmt.Sprintf("%q is held by %s: try again later, or wait for it with --wait", name, inTheWay(e.Holders))}
+		return &exitError{exitHeld, fmt.Sprintf("%q is held by %s: try again later, or wait for it with --wait", name, holderList(e.Holders))}
 	}
-	return &outcome{exitUnavailable, trouble(err, server)}
+	return &exitError{exitUnavailable, serverErrorText(err, server)}
 }
 
-func inTheWay(holders []tether.Holder) string {
+func holderList(holders []tether.Holder) string {
 	var names []string
 	for _, h := range holders {
 		names = append(names, h.String())
@@ -73,8 +74,8 @@ func inTheWay(holders []tether.Holder) string {
 	return strings.Join(names, ", ")
 }
 
-// trouble words an error of the server or on the way to it.
-func trouble(err error, server *redis.Options) string {
+// serverErrorText is the text of an error of the server or of the connection.
+func serverErrorText(err error, server *redis.Options) string {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return fmt.Sprintf("no Redis at %s (%v): start one, or try: tether serve", server.Addr, dial.Err)
 	}
@@ -82,38 +83,37 @@ func trouble(err error, server *redis.Options) string {
 		return fmt.Sprintf("the server at %s can't serve locks (%s): use a standalone Redis 6 or newer", server.Addr, oneLine(e.Reason))
 	}
 	if e, ok := errors.AsType[*tether.AuthError](err); ok {
-		return refusedLogin(server, e.Message)
+		return loginRefusedText(server, e.Message)
 	}
 	if e, ok := errors.AsType[*tether.PermissionError](err); ok {
-		return refusedCommand(server, e.Message)
+		return permissionText(server, e.Message)
 	}
-	return fmt.Sprintf("Redis at %s: %s: check --redis and the server, then try again", server.Addr, plain(err))
+	return fmt.Sprintf("Redis at %s: %s: check --redis and the server, then try again", server.Addr, errorText(err))
 }
 
-func refusedLogin(server *redis.Options, said string) string {
+func loginRefusedText(server *redis.Options, said string) string {
 	return fmt.Sprintf("Redis at %s refuses the login (%s): put user and password into the URL, redis://user:password@host:port",
 		server.Addr, oneLine(said))
 }
 
-func refusedCommand(server *redis.Options, said string) string {
+func permissionText(server *redis.Options, said string) string {
 	return fmt.Sprintf("the user at %s lacks a permission (%s): grant what tether's README lists", server.Addr, oneLine(said))
 }
 
-// plain is an error's text on one line, without the name that the program
-// puts in front itself.
-func plain(err error) string {
+// errorText is an error's text on one line, without the prefix that printErr adds.
+func errorText(err error) string {
 	return strings.TrimPrefix(oneLine(err.Error()), "tether: ")
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// cannotRun says why a command can't be run, with the codes that shells use.
-func cannotRun(command string, err error) error {
+// cannotRunError says why a command can't be run, with the exit codes of shells.
+func cannotRunError(command string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return &outcome{exitNotFound, fmt.Sprintf("no such command: %s: check its name and PATH", command)}
+		return &exitError{exitNotFound, fmt.Sprintf("no such command: %s: check its name and PATH", command)}
 	}
 	if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}
-	return &outcome{exitCannotRun, fmt.Sprintf("can't run %s (%v): is it an executable file, with #! if it is a script?", command, err)}
+	return &exitError{exitCannotRun, fmt.Sprintf("can't run %s (%v): is it an executable file, with #! if it is a script?", command, err)}
 }

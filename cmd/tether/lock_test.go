@@ -17,7 +17,7 @@ import (
 	"github.com/tetherlock/tether/tethertest"
 )
 
-// label is what the program is called if nobody says otherwise.
+// label is the default label of the program.
 func (p *program) label(t *testing.T) string {
 	t.Helper()
 	host, err := os.Hostname()
@@ -48,27 +48,27 @@ func TestTokensRise(t *testing.T) {
 	})
 }
 
-// A token of another lock would pass for this one's.
+// A store could not tell an inherited token of another lock from this lock's.
 func TestNoTokenWithoutFencing(t *testing.T) {
 	s := embedded(t)
-	code, out, errs := s.runs(t, "run", "outer", "--fenced", "--", binary, "run", "inner", "--", "sh", "-c", showToken)
+	code, out, errs := s.runToEnd(t, "run", "outer", "--fenced", "--", binary, "run", "inner", "--", "sh", "-c", showToken)
 	require.Zero(t, code, errs)
 	require.Equal(t, "none\n", out)
 }
 
-// A frozen holder cannot end its command, but is told apart by its token.
+// A frozen holder cannot end its command. Its token is lower than the next one.
 func TestAFrozenHolderIsReplaced(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		old := s.start(t, "run", "x", "--fenced", "--", "sh", "-c", showToken+`; echo $$; exec sleep 1000`)
 		pid, err := strconv.Atoi(old.prints(t, 2)[1])
 		require.NoError(t, err)
 		old.signal(t, syscall.SIGSTOP)
-		until(t, func() bool { return stopped(old.pid()) }, "it stops")
+		eventually(t, func() bool { return stopped(old.pid()) }, "it stops")
 
 		next := s.start(t, "run", "x", "--fenced", "--unavailable-timeout", "200ms", "--", "sh", "-c", showToken)
 		require.Zero(t, next.code(t))
 		require.Greater(t, next.printsToken(t), old.printsToken(t))
-		require.True(t, alive(pid), "its command was not frozen")
+		require.True(t, alive(pid), "its command still runs")
 
 		old.signal(t, syscall.SIGCONT)
 		require.Equal(t, exitLost, old.code(t))
@@ -76,23 +76,23 @@ func TestAFrozenHolderIsReplaced(t *testing.T) {
 	})
 }
 
-// The tokens' key is not a number.
+// The key of the token counter is a list, so no token can be drawn.
 func TestFencingIsNotPossible(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		require.NoError(t, s.admin.LPush(t.Context(), "x-fence", "a").Err())
-		code, _, errs := s.runs(t, "run", "x", "--fenced", "--", "true")
+		code, _, errs := s.runToEnd(t, "run", "x", "--fenced", "--", "true")
 		require.Equal(t, exitUnavailable, code)
 		require.Contains(t, errs, "WRONGTYPE")
 		require.Empty(t, s.holders(t, "x"))
 	})
 }
 
-// Two databases have two counters.
+// Each database has its own token counter.
 func TestFencingNeedsOneDatabase(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		p := s.start(t, "run", "x", "--fenced", "--", "sh", "-c", showToken+"; exec sleep 1000")
 		p.printsToken(t)
-		code, _, errs := s.runs(t, "run", "x", "--fenced", "--redis", s.url+"/1", "--", "true")
+		code, _, errs := s.runToEnd(t, "run", "x", "--fenced", "--redis", s.url+"/1", "--", "true")
 		require.Equal(t, exitUsage, code, errs)
 		require.Contains(t, errs, "database")
 	})
@@ -106,18 +106,18 @@ func TestReadersHoldTogether(t *testing.T) {
 			p.prints(t, 1)
 			readers = append(readers, p)
 		}
-		code, _, errs := s.runs(t, "run", "x", "--wait", "0", "--", "true")
+		code, _, errs := s.runToEnd(t, "run", "x", "--wait", "0", "--", "true")
 		require.Equal(t, exitHeld, code)
-		code, out, _ := s.runs(t, "probe", "x")
+		code, out, _ := s.runToEnd(t, "probe", "x")
 		require.Zero(t, code)
 		for _, p := range readers {
 			require.Regexp(t, p.prints(t, 1)[0]+` "`+p.label(t)+`" \(shared for \S+\) at `, errs)
 			require.Regexp(t, `(?m)^shared +`+p.prints(t, 1)[0]+` .* `+p.label(t)+`$`, out)
 		}
 
-		s.left(t, "x", 2)
+		s.awaitAtMost(t, "x", 2)
 		writer := s.start(t, "run", "x", "--", "echo", "alone")
-		s.connected(t, "x", 3)
+		s.awaitParticipants(t, "x", 3)
 		for _, p := range readers {
 			require.Empty(t, writer.out(t))
 			p.signal(t, syscall.SIGTERM)
@@ -128,7 +128,7 @@ func TestReadersHoldTogether(t *testing.T) {
 	})
 }
 
-// Whoever finds the lock taken learns by whom, and where to look.
+// An error about a taken lock names the holder and its address.
 func TestTheHolderIsNamed(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		for _, c := range []struct {
@@ -146,14 +146,14 @@ func TestTheHolderIsNamed(t *testing.T) {
 				c.says, c.shows = fmt.Sprintf(" %q", p.label(t)), p.label(t)
 			}
 			for _, wait := range []string{"0", "150ms"} {
-				code, _, errs := s.runs(t, "run", "x", "--wait", wait, "--", "true")
+				code, _, errs := s.runToEnd(t, "run", "x", "--wait", wait, "--", "true")
 				require.Equal(t, exitHeld, code)
 				before, after, found := strings.Cut(errs, id+c.says)
 				require.True(t, found, errs)
 				require.Equal(t, `tether: "x" is held by `, before)
 				require.Regexp(t, `^ \(exclusive for \d\S*s\) at 127\.0\.0\.1:\d+: try again later`, after)
 			}
-			code, out, errs := s.runs(t, "probe", "x")
+			code, out, errs := s.runToEnd(t, "probe", "x")
 			require.Zero(t, code, errs)
 			require.Regexp(t, `s +`+regexp.QuoteMeta(c.shows)+`\n$`, out)
 			p.signal(t, syscall.SIGTERM)
@@ -162,12 +162,12 @@ func TestTheHolderIsNamed(t *testing.T) {
 	})
 }
 
-// A release wakes who waits; nothing else does so soon.
+// With a poll interval of an hour only the wake of a release can end the wait.
 func TestAReleaseWakes(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		release := s.hold(t, "x")
 		p := s.start(t, "run", "x", "--poll-interval", "1h", "--", "echo", "woken")
-		s.connected(t, "x", 2)
+		s.awaitParticipants(t, "x", 2)
 		release()
 		require.Zero(t, p.code(t))
 		require.Equal(t, "woken\n", p.out(t))
@@ -191,7 +191,7 @@ func TestSelfCheckPingsTheChannel(t *testing.T) {
 	})
 }
 
-// A server that accepts connections and says nothing.
+// The server accepts connections and answers nothing.
 func TestNoAnswer(t *testing.T) {
 	frozen := tethertest.NewServer(t)
 	s := serverAt(t, frozen.Addr())
@@ -201,7 +201,7 @@ func TestNoAnswer(t *testing.T) {
 		"0":     "no answer in time",
 		"200ms": "no answer about the lock \"x\" within --wait 200ms: wait longer",
 	} {
-		code, _, errs := s.runs(t, "run", "x", "--wait", wait, "--unavailable-timeout", "100ms", "--", "true")
+		code, _, errs := s.runToEnd(t, "run", "x", "--wait", wait, "--unavailable-timeout", "100ms", "--", "true")
 		require.Equal(t, exitUnavailable, code, errs)
 		require.Contains(t, errs, says)
 		require.Equal(t, 1, strings.Count(errs, "\n"), errs)

@@ -14,18 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stubborn is a command that ignores SIGTERM, with a child that does so too.
-// It prints their process ids.
-const stubborn = `trap "" TERM; sh -c 'trap "" TERM; echo $PPID $$; while :; do sleep 0.05; done' & while :; do wait; done`
+// ignoresTERM is a command that ignores SIGTERM, with a child that ignores it
+// too. It prints their process ids.
+const ignoresTERM = `trap "" TERM; sh -c 'trap "" TERM; echo $PPID $$; while :; do sleep 0.05; done' & while :; do wait; done`
 
 func TestLossEndsTheWholeGroup(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		const grace = 300 * time.Millisecond
-		p := s.start(t, "run", "x", "--grace", grace.String(), "--", "sh", "-c", stubborn)
+		p := s.start(t, "run", "x", "--grace", grace.String(), "--", "sh", "-c", ignoresTERM)
 		pids := p.printsPids(t)
 		require.Len(t, pids, 2)
-		cut := s.cut(t, "x")
-		require.GreaterOrEqual(t, dead(t, pids...).Sub(cut), grace)
+		cut := s.killHolderConnection(t, "x")
+		require.GreaterOrEqual(t, awaitDead(t, pids...).Sub(cut), grace)
 		require.Equal(t, exitLost, p.code(t))
 		require.Regexp(t, `^tether: lost the lock "x" \(.*\), so the command was ended: check Redis, then run it again\n$`, p.err(t))
 		require.Empty(t, s.holders(t, "x"))
@@ -36,32 +36,32 @@ func TestALossGivesTimeToCleanUp(t *testing.T) {
 	s := embedded(t)
 	p := s.start(t, "run", "x", "--", "sh", "-c", `trap "echo cleaned; exit 0" TERM; echo ready; sleep 1000 & wait`)
 	p.prints(t, 1)
-	s.cut(t, "x")
+	s.killHolderConnection(t, "x")
 	require.Equal(t, exitLost, p.code(t), "whatever the command's own code")
 	require.Equal(t, "ready\ncleaned\n", p.out(t))
 }
 
-// Who is stopped gets SIGTERM all the same.
+// A stopped process gets SIGTERM only once it continues, so it is continued.
 func TestLossEndsAStoppedCommand(t *testing.T) {
 	s := embedded(t)
 	p := s.start(t, "run", "x", "--", "sh", "-c", `trap "echo cleaned; exit 0" TERM; echo $$; sleep 1000 & wait`)
 	pid := p.printsPids(t)[0]
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	until(t, func() bool { return stopped(pid) }, "the command stops")
-	s.cut(t, "x")
+	eventually(t, func() bool { return stopped(pid) }, "the command stops")
+	s.killHolderConnection(t, "x")
 	require.Equal(t, exitLost, p.code(t))
 	require.Contains(t, p.out(t), "cleaned")
 }
 
-// A command that ends leaves nobody behind who still works when the next
-// holder begins.
+// When the command has exited and a process of its group still runs, the lock is
+// released only after that process has ended.
 func TestTheRestEndsBeforeTheRelease(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		p := s.start(t, "run", "x", "--grace", "200ms", "--", "sh", "-c",
 			`sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & until [ -e "$0" ]; do sleep 0.01; done; exit 9`, filepath.Join(t.TempDir(), "stop"))
 		rest := p.printsPids(t)[0]
 		next := s.start(t, "run", "x", "--", "sh", "-c", `kill -0 $0 2>/dev/null && echo overlap; echo done`, itoa(rest))
-		s.connected(t, "x", 2)
+		s.awaitParticipants(t, "x", 2)
 		require.NoError(t, os.WriteFile(p.cmd.Args[len(p.cmd.Args)-1], nil, 0o600))
 		require.Equal(t, 9, p.code(t))
 		require.False(t, alive(rest))
@@ -71,26 +71,27 @@ func TestTheRestEndsBeforeTheRelease(t *testing.T) {
 	})
 }
 
-func TestKilledRunTakesItsGroupAlong(t *testing.T) {
+func TestKilledRunEndsItsGroup(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		const grace = 300 * time.Millisecond
-		p := s.start(t, "run", "x", "--grace", grace.String(), "--", "sh", "-c", stubborn)
+		p := s.start(t, "run", "x", "--grace", grace.String(), "--", "sh", "-c", ignoresTERM)
 		pids := p.printsPids(t)
 		all := append(children(p.pid()), pids...)
-		require.Len(t, all, 4, "the guard, the command twice, its child")
+		require.Len(t, all, 4, "the watchdog, the command twice, its child")
 		began := time.Now()
 		p.signal(t, syscall.SIGKILL)
 		require.Equal(t, -9, p.code(t))
-		require.GreaterOrEqual(t, dead(t, pids...).Sub(began), grace)
-		dead(t, all...) // the guard too
+		require.GreaterOrEqual(t, awaitDead(t, pids...).Sub(began), grace)
+		awaitDead(t, all...) // the watchdog too
 		require.Empty(t, s.holders(t, "x"))
 	})
 }
 
-// The guard must not be in the way of signals to the group, nor die of them.
-func TestTheGuardSurvivesSignals(t *testing.T) {
+// Signals to all processes, as a service manager sends them, must not kill the
+// watchdog.
+func TestTheWatchdogSurvivesSignals(t *testing.T) {
 	s := embedded(t)
-	p := s.start(t, "run", "x", "--grace", "0", "--", "sh", "-c", stubborn)
+	p := s.start(t, "run", "x", "--grace", "0", "--", "sh", "-c", ignoresTERM)
 	pids := p.printsPids(t)
 	for _, child := range children(p.pid()) {
 		if child == pids[0] {
@@ -101,7 +102,7 @@ func TestTheGuardSurvivesSignals(t *testing.T) {
 		}
 	}
 	p.signal(t, syscall.SIGKILL)
-	dead(t, pids...)
+	awaitDead(t, pids...)
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
@@ -109,7 +110,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	p := s.start(t, "run", "x", "--", "sh", "-c", `echo $$; until [ -e "$0" ]; do sleep 0.01; done`, filepath.Join(t.TempDir(), "stop"))
 	p.printsPids(t)
 	all := children(p.pid())
-	require.Len(t, all, 2, "the guard and the command")
+	require.Len(t, all, 2, "the watchdog and the command")
 	require.NoError(t, os.WriteFile(p.cmd.Args[len(p.cmd.Args)-1], nil, 0o600))
 	require.Zero(t, p.code(t))
 	for _, pid := range all {
@@ -117,8 +118,9 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// The command sees no descriptor that it would not see without tether. One of
-// the guard's pipe in particular would keep the guard from noticing.
+// The command inherits no descriptors from tether run. With one of the watchdog's
+// pipe it would keep that open, and the watchdog would not notice that tether run
+// has died.
 func TestNoDescriptorLeaks(t *testing.T) {
 	list := []string{"sh", "-c", "ls /dev/fd/ | tr '\\n' ' '"}
 	s := embedded(t)
@@ -132,7 +134,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 // An upgrade while tether run waits must not keep the command from starting.
 func TestReplacedProgram(t *testing.T) {
 	if _, err := os.Stat("/proc/self/exe"); err != nil {
-		return // elsewhere the new program is started, which must do as well
+		return // the child runs the program at the same path, which is gone here
 	}
 	s := embedded(t)
 	release := s.hold(t, "x")
@@ -141,16 +143,16 @@ func TestReplacedProgram(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "tether")
 	require.NoError(t, os.WriteFile(other, text, 0o755))
 	p := s.startCommand(t, exec.Command(other, "run", "x", "--", "echo", "done"))
-	s.connected(t, "x", 2)
+	s.awaitParticipants(t, "x", 2)
 	require.NoError(t, os.Remove(other))
 	release()
 	require.Zero(t, p.code(t))
 	require.Equal(t, "done\n", p.out(t))
 }
 
-// TestOverlap measures how long the commands of an old and a new holder run
-// beside each other when the old one's connection is cut. Negative: how long
-// nobody was there.
+// TestOverlap measures how long the commands of the old and the new holder run
+// beside each other after the old holder's connection is killed. A negative
+// overlap is a time in which no command ran.
 func TestOverlap(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		for _, c := range []struct {
@@ -158,15 +160,15 @@ func TestOverlap(t *testing.T) {
 			command string
 			grace   time.Duration
 		}{
-			{"ignores SIGTERM, --grace 0", stubborn, 0},
-			{"ignores SIGTERM, --grace 500ms", stubborn, 500 * time.Millisecond},
+			{"ignores SIGTERM, --grace 0", ignoresTERM, 0},
+			{"ignores SIGTERM, --grace 500ms", ignoresTERM, 500 * time.Millisecond},
 			{"ends at SIGTERM", `sleep 1000 & echo $$ $!; wait`, 10 * time.Second},
 		} {
 			var overlaps []string
 			for range 3 {
 				noticed, started := s.overlap(t, c.command, c.grace)
 				overlaps = append(overlaps, ms(noticed-started))
-				limit := 200 * time.Millisecond // on a machine that does a lot besides
+				limit := 200 * time.Millisecond // on a busy machine
 				if strings.HasPrefix(c.name, "ignores") {
 					limit += c.grace
 				}
@@ -178,17 +180,17 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// overlap returns how long after a cut the old group was dead, and how long
-// after it the new command started.
+// overlap kills the holder's connection. It returns how long after that the old
+// group was dead, and how long after that the new command started.
 func (s server) overlap(t *testing.T, command string, grace time.Duration) (over, started time.Duration) {
 	t.Helper()
 	old := s.start(t, "run", "x", "--grace", grace.String(), "--", "sh", "-c", command)
 	pids := old.printsPids(t)
 	next := s.start(t, "run", "x", "--", "sh", "-c", "echo $$")
-	s.connected(t, "x", 2)
-	cut := s.cut(t, "x")
+	s.awaitParticipants(t, "x", 2)
+	cut := s.killHolderConnection(t, "x")
 	var end, begin time.Time
-	until(t, func() bool {
+	eventually(t, func() bool {
 		now := time.Now()
 		if end.IsZero() && !alive(pids[0]) && !alive(pids[1]) {
 			end = now

@@ -14,32 +14,32 @@ import (
 )
 
 func main() {
-	// Its log would come on top of the one line that says what is wrong.
-	redis.SetLogger(silence{})
-	os.Exit(conclude(root().Execute()))
+	// Errors are printed once, in one line. The log of go-redis would repeat them.
+	redis.SetLogger(discardLogger{})
+	os.Exit(exitCode(root().Execute()))
 }
 
-type silence struct{}
+type discardLogger struct{}
 
-func (silence) Printf(context.Context, string, ...any) {}
+func (discardLogger) Printf(context.Context, string, ...any) {}
 
-// conclude prints what there is to say and returns the exit code.
-func conclude(err error) int {
+// exitCode prints the error, if any, and returns the exit code.
+func exitCode(err error) int {
 	if err == nil {
 		return 0
 	}
-	o, ok := errors.AsType[*outcome](err)
+	o, ok := errors.AsType[*exitError](err)
 	if !ok {
-		o = &outcome{exitUsage, err.Error()}
+		o = &exitError{exitUsage, err.Error()}
 	}
 	if o.text != "" {
-		say("%s", o.text)
+		printErr("%s", o.text)
 	}
 	return o.code
 }
 
-// say prints a line for the user; standard output is the command's.
-func say(format string, args ...any) {
+// printErr prints a line to standard error. Standard output belongs to the command.
+func printErr(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "tether: "+format+"\n", args...)
 }
 
@@ -57,10 +57,10 @@ func root() *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%s: see %s --help", oneLine(err.Error()), c.CommandPath())
+		return usageError("%s: see %s --help", oneLine(err.Error()), c.CommandPath())
 	})
 	c.AddCommand(runCommand(), probeCommand(), serveCommand(), demoCommand())
-	c.AddCommand(childCommand(), guardCommand(), contenderCommand())
+	c.AddCommand(gatedChildCommand(), watchdogCommand(), demoWorkerCommand())
 	return c
 }
 
@@ -69,15 +69,15 @@ func knownCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
-		return usage("no command %q, but there is: tether %s", args[0], strings.Join(like, ", tether "))
+		return usageError("no command %q, but there is: tether %s", args[0], strings.Join(like, ", tether "))
 	}
-	return usage("no command %q: see tether --help", args[0])
+	return usageError("no command %q: see tether --help", args[0])
 }
 
 // noArguments is for commands that take flags only.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("%s takes no arguments, got %q: see %s --help", c.CommandPath(), args[0], c.CommandPath())
+		return usageError("%s takes no arguments, got %q: see %s --help", c.CommandPath(), args[0], c.CommandPath())
 	}
 	return nil
 }

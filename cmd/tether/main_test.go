@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// server is a Redis that the program talks to: the in-process one or a real
-// one.
+// server is the in-process server or a real Redis.
 type server struct {
 	url   string
 	admin *redis.Client
@@ -94,7 +93,8 @@ func (s server) hold(t *testing.T, name string) (release func()) {
 	return release
 }
 
-// participants counts the holders and waiters that the server knows.
+// participants counts the connections of the lock's holders and waiters. A waiter
+// that sleeps is named tether-idle.
 func (s server) participants(t *testing.T, name string) int {
 	t.Helper()
 	list, err := s.admin.ClientList(t.Context()).Result()
@@ -102,21 +102,21 @@ func (s server) participants(t *testing.T, name string) int {
 	return strings.Count(list, " name=tether-idle ") + strings.Count(list, " name="+name+"-lock-")
 }
 
-// connected waits until that many are there.
-func (s server) connected(t *testing.T, name string, n int) {
+// awaitParticipants waits until there are at least n participants.
+func (s server) awaitParticipants(t *testing.T, name string, n int) {
 	t.Helper()
-	until(t, func() bool { return s.participants(t, name) >= n }, "%d participants of %s", n, name)
+	eventually(t, func() bool { return s.participants(t, name) >= n }, "%d participants of %s", n, name)
 }
 
-// left waits until no more than that many are there: a program's connections
-// may outlive it for a moment.
-func (s server) left(t *testing.T, name string, n int) {
+// awaitAtMost waits until there are at most n participants: the connections of a
+// program may outlive it for a moment.
+func (s server) awaitAtMost(t *testing.T, name string, n int) {
 	t.Helper()
-	until(t, func() bool { return s.participants(t, name) <= n }, "no more than %d participants of %s", n, name)
+	eventually(t, func() bool { return s.participants(t, name) <= n }, "no more than %d participants of %s", n, name)
 }
 
-// cut cuts the connection of a lock's only holder.
-func (s server) cut(t *testing.T, name string) time.Time {
+// killHolderConnection kills the connection of the only holder, and returns when.
+func (s server) killHolderConnection(t *testing.T, name string) time.Time {
 	t.Helper()
 	list, err := s.admin.ClientList(t.Context()).Result()
 	require.NoError(t, err)
@@ -125,24 +125,24 @@ func (s server) cut(t *testing.T, name string) time.Time {
 			continue
 		}
 		id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
-		at := time.Now()
+		killed := time.Now()
 		require.NoError(t, s.admin.ClientKillByFilter(t.Context(), "ID", id).Err())
-		return at
+		return killed
 	}
 	require.Fail(t, "nobody holds it")
 	return time.Time{}
 }
 
-// program is the program while it runs. Its output goes to files, so that
-// nothing waits for whoever else has them open.
+// program is a running tether. Its output goes to files: with pipes, Wait would
+// block until every process that inherited them has ended.
 type program struct {
 	cmd            *exec.Cmd
 	stdout, stderr string
 	ended          chan struct{}
 }
 
-// start starts the program. It is killed at the end of the test if it still
-// runs, and its guard sees to the rest.
+// start starts the program. If it still runs at the end of the test it is killed,
+// and its watchdog ends its command.
 func (s server) start(t *testing.T, args ...string) *program {
 	t.Helper()
 	return s.startCommand(t, exec.Command(binary, args...))
@@ -163,10 +163,10 @@ func (s server) startCommand(t *testing.T, cmd *exec.Cmd) *program {
 	require.NoError(t, cmd.Start())
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // its state tells
+		_ = cmd.Wait() // code reads ProcessState
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // it may have ended already
 		<-p.ended
 		if t.Failed() {
 			t.Logf("%q\n%s%s", cmd.Args, p.out(t), p.err(t))
@@ -211,7 +211,7 @@ func contents(t *testing.T, file string) string {
 func (p *program) prints(t *testing.T, n int) []string {
 	t.Helper()
 	var lines []string
-	until(t, func() bool {
+	eventually(t, func() bool {
 		text := p.out(t)
 		lines = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		return strings.HasSuffix(text, "\n") && len(lines) >= n
@@ -232,29 +232,29 @@ func (p *program) printsPids(t *testing.T) []int {
 	return pids
 }
 
-// runs runs the program to its end.
-func (s server) runs(t *testing.T, args ...string) (code int, out, errs string) {
+// runToEnd runs the program to its end.
+func (s server) runToEnd(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	p := s.start(t, args...)
 	code = p.code(t)
 	return code, p.out(t), p.err(t)
 }
 
-// until waits for a condition.
-func until(t *testing.T, condition func() bool, what string, args ...any) {
+// eventually waits for a condition.
+func eventually(t *testing.T, condition func() bool, what string, args ...any) {
 	t.Helper()
-	looks := time.NewTicker(2 * time.Millisecond)
-	defer looks.Stop()
-	for limit := time.Now().Add(15 * time.Second); !condition(); <-looks.C {
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for limit := time.Now().Add(15 * time.Second); !condition(); <-ticker.C {
 		require.True(t, time.Now().Before(limit), "it does not come true: "+fmt.Sprintf(what, args...))
 	}
 }
 
-// dead waits for the end of processes and returns when it was seen.
-func dead(t *testing.T, pids ...int) time.Time {
+// awaitDead waits for the end of processes, and returns when that was seen.
+func awaitDead(t *testing.T, pids ...int) time.Time {
 	t.Helper()
 	for _, pid := range pids {
-		until(t, func() bool { return !alive(pid) }, "process %d ends", pid)
+		eventually(t, func() bool { return !alive(pid) }, "process %d ends", pid)
 	}
 	return time.Now()
 }

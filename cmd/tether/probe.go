@@ -19,8 +19,8 @@ import (
 	"github.com/tetherlock/tether"
 )
 
-// report is what tether probe --json prints.
-type report struct {
+// probeOutput is what tether probe --json prints.
+type probeOutput struct {
 	Name    string        `json:"name"`
 	Free    bool          `json:"free"`
 	Holders []participant `json:"holders"`
@@ -38,7 +38,7 @@ type participant struct {
 }
 
 func probeCommand() *cobra.Command {
-	var server serverFlag
+	var server redisFlag
 	var asJSON, lease bool
 	c := &cobra.Command{
 		Use:   "probe NAME",
@@ -56,7 +56,7 @@ JSON: {"name", "free", "holders": [{"id", "mode", "elected", "legacy", "label",
 holder. "free" is true only if nobody takes part in the lock.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("one lock, please: tether probe NAME")
+				return usageError("one lock, please: tether probe NAME")
 			}
 			return nil
 		},
@@ -70,7 +70,7 @@ holder. "free" is true only if nobody takes part in the lock.`,
 			return err
 		}
 		rdb := redis.NewClient(o)
-		defer func() { _ = rdb.Close() }() // unused itself
+		defer func() { _ = rdb.Close() }() // it has no open connections
 		locks := tether.New(rdb)
 		defer func() { _ = locks.Close() }() // always nil
 		probe := locks.Probe
@@ -86,20 +86,20 @@ holder. "free" is true only if nobody takes part in the lock.`,
 			show = printJSON
 		}
 		if printed := show(c.OutOrStdout(), args[0], list, err == nil); printed != nil {
-			return machine("print", printed)
+			return machineError("print", printed)
 		}
 		if err != nil {
-			return &outcome{exitUnavailable, plain(err) + ": CLIENT LIST on the server shows who they are"}
+			return &exitError{exitUnavailable, errorText(err) + ": CLIENT LIST on the server shows who they are"}
 		}
 		return nil
 	}
 	return c
 }
 
-// printJSON prints what is known. Whoever does not answer is not absent, so a
-// lock is free only if the list is complete.
+// printJSON prints the participants that answered. A silent participant may be a
+// holder, so the lock is free only if the list is complete.
 func printJSON(w io.Writer, name string, list []tether.Holder, complete bool) error {
-	r := report{Name: name, Free: complete && len(list) == 0, Holders: []participant{}}
+	r := probeOutput{Name: name, Free: complete && len(list) == 0, Holders: []participant{}}
 	for _, h := range list {
 		r.Holders = append(r.Holders, participant{h.ID, h.Mode, h.Elected, h.Legacy, h.Label, h.Addr, h.Held.Milliseconds(), h.TTL.Milliseconds()})
 	}
@@ -149,8 +149,9 @@ func heldFor(h tether.Holder) string {
 	return "?"
 }
 
-// label is what the holder calls itself. It comes from another machine: what
-// would not show as one line of text, or moves the cursor, is quoted.
+// label is the holder's label. It comes from another machine, so it is quoted if
+// it has characters that don't print: they could break the line or move the
+// cursor.
 func label(h tether.Holder) string {
 	if strings.ContainsFunc(h.Label, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(h.Label)

@@ -18,8 +18,7 @@ func stat(pid int) []string {
 	return strings.Fields(rest)
 }
 
-// alive says whether a process runs. A dead one that nobody has reaped does
-// not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	fields := stat(pid)
 	return fields != nil && fields[0] != "Z" && fields[0] != "X"
@@ -38,8 +37,8 @@ func children(pid int) []int {
 	return list
 }
 
-// stopped says whether a process has been stopped, with all its threads: to
-// the kernel one that is about to stop counts as one that runs.
+// stopped reports whether all threads of a process are stopped. The state of the
+// process alone is not enough: other threads may still run for a moment.
 func stopped(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	for _, thread := range threads {

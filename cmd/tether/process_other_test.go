@@ -20,8 +20,7 @@ func processes(f func(pid, parent int, state string)) {
 	}
 }
 
-// alive says whether a process runs. A dead one that nobody has reaped does
-// not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	runs := false
 	processes(func(p, _ int, state string) { runs = runs || p == pid && !strings.HasPrefix(state, "Z") })
@@ -39,7 +38,7 @@ func children(pid int) []int {
 	return list
 }
 
-// stopped says whether a process has been stopped.
+// stopped reports whether a process is stopped.
 func stopped(pid int) bool {
 	is := false
 	processes(func(p, _ int, state string) { is = is || p == pid && strings.HasPrefix(state, "T") })

@@ -42,22 +42,22 @@ Exit codes: the command's own (128+n if signal n killed it), or
  127  the command was not found
  130  SIGINT ended the waiting (128+n: signal n)`
 
-// job is one tether run.
+// job is one call of tether run.
 type job struct {
-	name    string
-	argv    []string
-	path    string // of the command
-	wait    time.Duration
-	forever bool // wait has not been given
-	lock    lockFlags
-	grace   time.Duration
-	server  *redis.Options
-	signals chan os.Signal
+	name        string
+	argv        []string
+	path        string // of the command's file
+	wait        time.Duration
+	waitForever bool // --wait is not set
+	lockFlags   lockFlags
+	grace       time.Duration
+	server      *redis.Options
+	signals     chan os.Signal
 }
 
 func runCommand() *cobra.Command {
 	var j job
-	var server serverFlag
+	var server redisFlag
 	c := &cobra.Command{
 		Use:   "run NAME [flags] -- CMD ARGS…",
 		Short: "Take a lock, run a command, release the lock",
@@ -70,13 +70,13 @@ func runCommand() *cobra.Command {
 	server.add(c)
 	c.Flags().DurationVar(&j.wait, "wait", 0, "how long to wait for the lock, as in 90s; 0 tries once (default for ever)")
 	c.Flags().DurationVar(&j.grace, "grace", 10*time.Second, "time from SIGTERM to SIGKILL; 0 kills at once")
-	j.lock.add(c)
+	j.lockFlags.add(c)
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
-		j.name, j.argv, j.forever = args[0], args[1:], !c.Flags().Changed("wait")
+		j.name, j.argv, j.waitForever = args[0], args[1:], !c.Flags().Changed("wait")
 		if j.wait < 0 || j.grace < 0 {
-			return usage("--wait and --grace can't be negative: see tether run --help")
+			return usageError("--wait and --grace can't be negative: see tether run --help")
 		}
-		if err = j.lock.check(); err != nil {
+		if err = j.lockFlags.validate(); err != nil {
 			return err
 		}
 		if j.server, err = server.options(); err != nil {
@@ -90,28 +90,28 @@ func runCommand() *cobra.Command {
 func nameAndCommand(c *cobra.Command, args []string) error {
 	switch dash := c.ArgsLenAtDash(); {
 	case len(args) == 0 || dash == 0:
-		return usage("which lock? write: tether run NAME -- CMD ARGS…")
+		return usageError("which lock? write: tether run NAME -- CMD ARGS…")
 	case dash < 0 && len(args) > 1:
-		return usage("put -- in front of the command: tether run %s -- %s …", args[0], args[1])
+		return usageError("put -- in front of the command: tether run %s -- %s …", args[0], args[1])
 	case len(args) == 1:
-		return usage("which command? write: tether run %s -- CMD ARGS…", args[0])
+		return usageError("which command? write: tether run %s -- CMD ARGS…", args[0])
 	case dash > 1:
-		return usage("one lock at a time, %q is too much: tether run %s -- %s …", args[1], args[0], args[dash])
+		return usageError("one lock at a time, %q is too much: tether run %s -- %s …", args[1], args[0], args[dash])
 	}
 	return nil
 }
 
 func (j *job) run(ctx context.Context) (err error) {
-	// Nobody should wait for hours to learn of a typing error.
+	// Before the wait: a typing error should not show only hours later.
 	if j.path, err = exec.LookPath(j.argv[0]); err != nil {
-		return cannotRun(j.argv[0], err)
+		return cannotRunError(j.argv[0], err)
 	}
 	j.signals = make(chan os.Signal, 64)
-	catch(j.signals)
+	notifyForwarded(j.signals)
 	defer signal.Stop(j.signals)
 
 	rdb := redis.NewClient(j.server)
-	defer func() { _ = rdb.Close() }() // unused itself
+	defer func() { _ = rdb.Close() }() // it has no open connections
 	locks := tether.New(rdb)
 	defer func() { _ = locks.Close() }() // always nil
 	hold, err := j.acquire(ctx, locks)
@@ -120,17 +120,17 @@ func (j *job) run(ctx context.Context) (err error) {
 	}
 	g, err := startGroup(j.path, j.argv, j.environment(hold), j.grace)
 	if err != nil {
-		_ = hold.Release(ctx) // the other error is the reason
-		return machine("start "+j.argv[0], err)
+		_ = hold.Release(ctx) // the first error is reported
+		return machineError("start "+j.argv[0], err)
 	}
 	s := newSupervisor(g, hold, j.signals, j.grace)
 	s.run()
-	return j.finish(s, hold.Release(ctx))
+	return j.result(s, hold.Release(ctx))
 }
 
-// options are those of the lock.
+// options are the lock's options.
 func (j *job) options() []tether.LockOption {
-	opts := j.lock.options()
+	opts := j.lockFlags.options()
 	if j.wait > 0 {
 		opts = append(opts, tether.WithMaxWait(j.wait))
 	}
@@ -139,53 +139,55 @@ func (j *job) options() []tether.LockOption {
 
 const tokenVariable = "TETHER_TOKEN="
 
-// environment is what the command sees. The last of two equal names counts. A
-// tether run around this one may have set a token, which is another lock's.
+// environment is the command's environment. Of two equal names the last counts. A
+// token that is already set belongs to another lock: tether run may run under
+// tether run.
 func (j *job) environment(h *tether.Hold) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, tokenVariable) })
 	env = append(env, "TETHER_LOCK="+j.name, "TETHER_HOLDER_ID="+h.ID())
-	if j.lock.fenced {
+	if j.lockFlags.fenced {
 		env = append(env, tokenVariable+strconv.FormatInt(h.Token(), 10))
 	}
 	return env
 }
 
-// finish says how it went.
-func (j *job) finish(s *supervisor, released error) error {
-	if s.ending.stuck {
-		say("processes of the command (group %d) don't end even at SIGKILL: look after them", s.group.pid)
+// result is the error that tether run ends with.
+func (j *job) result(s *supervisor, released error) error {
+	if s.termination.stuck {
+		printErr("processes of the command (group %d) don't end even at SIGKILL: look after them", s.group.pid)
 	}
-	// A loss that is only seen at the release may be older than the end of the
-	// command.
+	// A loss that the release reports may have happened before the command
+	// exited.
 	if lost, ok := errors.AsType[*tether.LostError](released); ok {
-		fate := "so the command was ended"
+		reason := "so the command was ended"
 		if !s.lost {
-			fate = "as the command ended"
+			reason = "as the command ended"
 		}
-		return &outcome{exitLost, fmt.Sprintf("lost the lock %q (%v), %s: check Redis, then run it again",
-			j.name, plain(lost.Unwrap()), fate)}
+		return &exitError{exitLost, fmt.Sprintf("lost the lock %q (%v), %s: check Redis, then run it again",
+			j.name, errorText(lost.Unwrap()), reason)}
 	}
 	if released != nil {
-		say("%s", plain(released)) // the lock is free all the same
+		printErr("%s", errorText(released)) // the connection is closed, so the lock is free
 	}
 	switch {
 	case s.status.Signaled():
-		return bySignal(s.status.Signal(), "")
+		return signalExit(s.status.Signal(), "")
 	case s.status.ExitStatus() != 0:
-		return &outcome{code: s.status.ExitStatus()}
+		return &exitError{code: s.status.ExitStatus()}
 	}
 	return nil
 }
 
-// passed are the signals that are meant for the command.
-var passed = []os.Signal{
+// forwardedSignals are sent on to the command.
+var forwardedSignals = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-// catch subscribes to them, without undoing what nohup has done.
-func catch(signals chan<- os.Signal) {
-	for _, s := range passed {
+// notifyForwarded subscribes to them. Signals that are ignored stay ignored:
+// otherwise nohup would have no effect.
+func notifyForwarded(signals chan<- os.Signal) {
+	for _, s := range forwardedSignals {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}

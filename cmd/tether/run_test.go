@@ -104,7 +104,7 @@ func TestExitCodes(t *testing.T) {
 			for i := range args {
 				args[i] = strings.ReplaceAll(args[i], "_", " ")
 			}
-			code, _, errs := s.runs(t, args...)
+			code, _, errs := s.runToEnd(t, args...)
 			require.Equal(t, c.code, code, errs)
 			require.Contains(t, errs, c.says)
 			if c.says == "" {
@@ -119,13 +119,13 @@ func TestExitCodes(t *testing.T) {
 
 func TestALockNeedsAName(t *testing.T) {
 	s := embedded(t)
-	code, _, errs := s.runs(t, "run", "", "--", "true")
+	code, _, errs := s.runToEnd(t, "run", "", "--", "true")
 	require.Equal(t, exitUsage, code, errs)
 	require.Equal(t, "tether: a lock needs a name\n", errs)
 }
 
-// A first attempt that does not reach Redis ends at once, unless one has said
-// how long to wait.
+// Without --wait, a first attempt that does not reach Redis ends the wait. With
+// --wait the error is the same at the end of the wait.
 func TestNoRedis(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestNoRedis(t *testing.T) {
 		{"probe", "x"},
 		{"probe", "x", "--json"},
 	} {
-		code, out, errs := s.runs(t, args...)
+		code, out, errs := s.runToEnd(t, args...)
 		require.Equal(t, exitUnavailable, code, errs)
 		require.Empty(t, out)
 		require.Regexp(t, `^tether: no Redis at 127.0.0.1:\d+ \(.*\): start one, or try: tether serve\n$`, errs)
@@ -147,7 +147,7 @@ func TestNoRedis(t *testing.T) {
 
 func TestPasswordsAreNotPrinted(t *testing.T) {
 	for _, url := range []string{"redis://u:secret#x@h:1", "redis://:secret@h:port", "redis://u:secret@127.0.0.1:1", "redis://u:sec ret@h", "u:secret@h:1"} {
-		code, _, errs := server{url: url}.runs(t, "probe", "x")
+		code, _, errs := server{url: url}.runToEnd(t, "probe", "x")
 		require.NotZero(t, code)
 		require.NotContains(t, errs, "sec")
 	}
@@ -157,7 +157,7 @@ func TestRefusals(t *testing.T) {
 	onServers(t, func(t *testing.T, s server) {
 		s.url = strings.Replace(s.url, "redis://", "redis://nobody:wrong@", 1)
 		for _, args := range [][]string{{"run", "x", "--", "true"}, {"probe", "x"}} {
-			code, _, errs := s.runs(t, args...)
+			code, _, errs := s.runToEnd(t, args...)
 			require.Equal(t, exitUnavailable, code, errs)
 			require.Contains(t, errs, "refuses the login")
 			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
@@ -171,7 +171,7 @@ func TestRunWaits(t *testing.T) {
 		first.prints(t, 1)
 		second := s.start(t, "run", "x", "--wait", "30s", "--", "echo", "second")
 		third := s.start(t, "run", "x", "--", "echo", "third")
-		s.connected(t, "x", 3)
+		s.awaitParticipants(t, "x", 3)
 		require.Empty(t, second.out(t)+third.out(t))
 		first.signal(t, syscall.SIGTERM)
 		require.Equal(t, 143, first.code(t))
@@ -187,11 +187,11 @@ func TestASignalEndsTheWaiting(t *testing.T) {
 	s.hold(t, "x")
 	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
 		p := s.start(t, "run", "x", "--", "true")
-		s.connected(t, "x", 2)
+		s.awaitParticipants(t, "x", 2)
 		p.signal(t, sig)
 		require.Equal(t, code, p.code(t))
 		require.Equal(t, 1, strings.Count(p.err(t), "\n"), p.err(t))
-		s.left(t, "x", 1)
+		s.awaitAtMost(t, "x", 1)
 	}
 	require.Len(t, s.holders(t, "x"), 1)
 }
@@ -221,7 +221,7 @@ until [ -e "$0" ]; do sleep 0.01; done`
 	require.Zero(t, p.code(t))
 }
 
-// SIGHUP stays ignored for the command too, as nohup wants it.
+// Under nohup SIGHUP stays ignored for the command too.
 func TestNohup(t *testing.T) {
 	s := embedded(t)
 	p := s.startCommand(t, exec.Command("sh", "-c", `trap "" HUP; exec "$0" run x -- sh -c 'kill -HUP $$; echo survived'`, binary))
@@ -229,7 +229,7 @@ func TestNohup(t *testing.T) {
 	require.Equal(t, "survived\n", p.out(t))
 }
 
-// Ctrl-Z without a terminal: both stop, both go on.
+// SIGTSTP without a terminal stops both processes, and SIGCONT continues both.
 func TestStopAndContinue(t *testing.T) {
 	s := embedded(t)
 	cmd := exec.Command(binary, "run", "x", "--", "sh", "-c", `trap "exit 5" USR1; echo $$; sleep 1000 & wait`)
@@ -237,15 +237,15 @@ func TestStopAndContinue(t *testing.T) {
 	p := s.startCommand(t, cmd)
 	pid := p.printsPids(t)[0]
 	p.signal(t, syscall.SIGTSTP)
-	until(t, func() bool { return stopped(pid) && stopped(p.pid()) }, "both stop")
+	eventually(t, func() bool { return stopped(pid) && stopped(p.pid()) }, "both stop")
 	p.signal(t, syscall.SIGCONT)
-	until(t, func() bool { return !stopped(pid) }, "the command goes on")
+	eventually(t, func() bool { return !stopped(pid) }, "the command goes on")
 	p.signal(t, syscall.SIGUSR1)
 	require.Equal(t, 5, p.code(t))
 }
 
-// Where nobody could continue it, it does not stop: it would hold the lock for
-// ever.
+// In a session without a shell nobody could continue a stopped tether run, which
+// would hold the lock for ever. So it does not stop.
 func TestNoStopWithoutAShell(t *testing.T) {
 	s := embedded(t)
 	cmd := exec.Command(binary, "run", "x", "--", "sh", "-c", `trap "echo continued" CONT; trap "exit 5" USR1; echo $$; while :; do sleep 1000 & wait; done`)

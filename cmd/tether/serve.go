@@ -28,17 +28,17 @@ production. SIGINT and SIGTERM end it.`,
 	c.Flags().StringVar(&addr, "addr", "127.0.0.1:6379", "`HOST:PORT` to listen on; port 0 picks a free one")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
-			return usage("--addr %q is no HOST:PORT: write 127.0.0.1:6379, for example", addr)
+			return usageError("--addr %q is no HOST:PORT: write 127.0.0.1:6379, for example", addr)
 		}
 		stop := make(chan os.Signal, 1)
 		signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 		server, err := tethertest.Start(addr)
 		if err != nil {
-			return cannotServe(addr, err)
+			return cannotServeError(addr, err)
 		}
 		defer server.Close()
 		if _, err := fmt.Fprintf(c.OutOrStdout(), "serving locks at redis://%s (Ctrl-C ends it)\n", server.Addr()); err != nil {
-			return machine("print", err)
+			return machineError("print", err)
 		}
 		<-stop
 		return nil
@@ -46,10 +46,10 @@ production. SIGINT and SIGTERM end it.`,
 	return c
 }
 
-func cannotServe(addr string, err error) error {
+func cannotServeError(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return &outcome{exitUnavailable, fmt.Sprintf(
+		return &exitError{exitUnavailable, fmt.Sprintf(
 			"%s is taken, perhaps by a Redis that you can use as it is; or take a free port: tether serve --addr 127.0.0.1:0", addr)}
 	}
-	return &outcome{exitUnavailable, fmt.Sprintf("can't listen on %s (%s): choose another: tether serve --addr HOST:PORT", addr, plain(err))}
+	return &exitError{exitUnavailable, fmt.Sprintf("can't listen on %s (%s): choose another: tether serve --addr HOST:PORT", addr, errorText(err))}
 }

@@ -8,15 +8,14 @@ import (
 	"unsafe"
 )
 
-// terminal is the controlling terminal, which is opened when it is first
-// asked for.
+// terminal is the controlling terminal. It is opened at its first use.
 type terminal struct {
-	fd     int  // -1 until then
-	lent   bool // the command is in its foreground
-	wanted bool // the command has been there, and wants to be again
+	fd            int  // -1 before that
+	lentToCommand bool // the command is in the foreground
+	commandWants  bool // the command was in the foreground before it stopped
 }
 
-func (t *terminal) exists() bool {
+func (t *terminal) open() bool {
 	if t.fd < 0 {
 		fd, err := syscall.Open("/dev/tty", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 		if err != nil {
@@ -30,32 +29,34 @@ func (t *terminal) exists() bool {
 // foreground returns the group in the foreground, 0 if there is no terminal.
 func (t *terminal) foreground() int {
 	var pgid int32
-	if !t.exists() || !t.control(syscall.TIOCGPGRP, &pgid) {
+	if !t.open() || !t.ioctl(syscall.TIOCGPGRP, &pgid) {
 		return 0
 	}
 	return int(pgid)
 }
 
-// lend brings a group into the foreground. This process must be there.
-func (t *terminal) lend(pgid int) {
+// setForeground brings a group into the foreground. This process must be in the
+// foreground itself.
+func (t *terminal) setForeground(pgid int) {
 	id := int32(pgid)
-	t.lent = t.control(syscall.TIOCSPGRP, &id)
-	t.wanted = false
+	t.lentToCommand = t.ioctl(syscall.TIOCSPGRP, &id)
+	t.commandWants = false
 }
 
-// takeBack brings this process's group into the foreground again. For a
-// process in the background that is forbidden unless it ignores the signal.
-func (t *terminal) takeBack() {
-	if !t.lent {
+// restoreForeground brings this process's group back into the foreground. The
+// kernel sends SIGTTOU to a background process that does that, unless the process
+// ignores it.
+func (t *terminal) restoreForeground() {
+	if !t.lentToCommand {
 		return
 	}
-	t.lent = false
-	signal.Ignore(syscall.SIGTTOU) // for good: nothing is started any more
+	t.lentToCommand = false
+	signal.Ignore(syscall.SIGTTOU) // and never restored: no process is started after this
 	id := int32(syscall.Getpgrp())
-	t.control(syscall.TIOCSPGRP, &id)
+	t.ioctl(syscall.TIOCSPGRP, &id)
 }
 
-func (t *terminal) control(request uintptr, pgid *int32) bool {
+func (t *terminal) ioctl(request uintptr, pgid *int32) bool {
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(t.fd), request, uintptr(unsafe.Pointer(pgid)))
 	return errno == 0
 }

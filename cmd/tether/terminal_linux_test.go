@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// console is a terminal with somebody at it.
+// console is the user's side of a pseudo-terminal.
 type console struct {
 	file  *os.File
 	lines chan string
 }
 
-// atTerminal starts a command as the first process of a terminal's session.
-func (s server) atTerminal(t *testing.T, args ...string) (*console, *exec.Cmd) {
+// startAtTerminal starts a command as the leader of a terminal's session.
+func (s server) startAtTerminal(t *testing.T, args ...string) (*console, *exec.Cmd) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)
@@ -45,8 +45,8 @@ func (s server) atTerminal(t *testing.T, args ...string) (*console, *exec.Cmd) {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()         // how is told by those who ask
+		_ = cmd.Process.Kill() // it may have ended already
+		_ = cmd.Wait()         // tests check ProcessState
 		_ = keyboard.Close()   // hangs up
 		<-read
 	})
@@ -63,14 +63,14 @@ func ioctl(t *testing.T, f *os.File, request uintptr, value *int32) {
 	}))
 }
 
-func (c *console) types(t *testing.T, text string) {
+func (c *console) typeText(t *testing.T, text string) {
 	t.Helper()
 	_, err := c.file.WriteString(text)
 	require.NoError(t, err)
 }
 
-// shows waits for a line that contains a text.
-func (c *console) shows(t *testing.T, text string) string {
+// awaitLine waits for a line that contains a text.
+func (c *console) awaitLine(t *testing.T, text string) string {
 	t.Helper()
 	limit := time.After(15 * time.Second)
 	for {
@@ -85,37 +85,36 @@ func (c *console) shows(t *testing.T, text string) string {
 	}
 }
 
-// A command may read the terminal although its group is not the one that the
-// terminal belongs to.
+// The command can read the terminal, although it starts in the background.
 func TestCommandReadsTheTerminal(t *testing.T) {
 	s := embedded(t)
-	c, cmd := s.atTerminal(t, binary, "run", "x", "--", "sh", "-c", `echo ready; read -r line; echo "got <$line>"; read -r line; echo "and <$line>"; exit 4`)
-	c.shows(t, "ready")
-	c.types(t, "one\n")
-	c.shows(t, "got <one>")
-	c.types(t, "two\n")
-	c.shows(t, "and <two>")
+	c, cmd := s.startAtTerminal(t, binary, "run", "x", "--", "sh", "-c", `echo ready; read -r line; echo "got <$line>"; read -r line; echo "and <$line>"; exit 4`)
+	c.awaitLine(t, "ready")
+	c.typeText(t, "one\n")
+	c.awaitLine(t, "got <one>")
+	c.typeText(t, "two\n")
+	c.awaitLine(t, "and <two>")
 	_ = cmd.Wait()
 	require.Equal(t, 4, cmd.ProcessState.ExitCode())
 }
 
-// When the terminal goes, so does the command, and the lock with it: nothing
-// stays stopped for ever.
+// When the terminal hangs up, the command ends and the lock is released, also if
+// both processes were stopped.
 func TestTerminalHangsUp(t *testing.T) {
 	s := embedded(t)
 	for _, background := range []string{"", " &"} {
-		c, shell := s.atTerminal(t, "sh", "-i")
-		c.types(t, `"$TETHER" run x -- sh -c 'echo pid:$$,$PPID; read -r line'`+background+"\n")
+		c, shell := s.startAtTerminal(t, "sh", "-i")
+		c.typeText(t, `"$TETHER" run x -- sh -c 'echo pid:$$,$PPID; read -r line'`+background+"\n")
 		var pid, parent int
 		for pid == 0 {
-			_, _ = fmt.Sscanf(c.shows(t, "pid:"), "pid:%d,%d", &pid, &parent)
+			_, _ = fmt.Sscanf(c.awaitLine(t, "pid:"), "pid:%d,%d", &pid, &parent)
 		}
 		if background != "" {
-			until(t, func() bool { return stopped(pid) && stopped(parent) }, "both stop")
+			eventually(t, func() bool { return stopped(pid) && stopped(parent) }, "both stop")
 		}
 		require.NoError(t, shell.Process.Kill())
 		_ = shell.Wait() // killed
-		dead(t, pid, parent)
+		awaitDead(t, pid, parent)
 		require.Empty(t, s.holders(t, "x"))
 	}
 }
@@ -124,65 +123,65 @@ func TestTerminalHangsUp(t *testing.T) {
 func TestInterruptAtTheTerminal(t *testing.T) {
 	s := embedded(t)
 	for _, reads := range []string{"", "read -r line; "} {
-		c, cmd := s.atTerminal(t, binary, "run", "x", "--", "sh", "-c", `trap "echo interrupted; exit 6" INT; echo ready; `+reads+`echo waits; sleep 1000 & wait`)
-		c.shows(t, "ready")
+		c, cmd := s.startAtTerminal(t, binary, "run", "x", "--", "sh", "-c", `trap "echo interrupted; exit 6" INT; echo ready; `+reads+`echo waits; sleep 1000 & wait`)
+		c.awaitLine(t, "ready")
 		if reads != "" {
-			c.types(t, "\n")
+			c.typeText(t, "\n")
 		}
-		c.shows(t, "waits")
-		c.types(t, "\x03")
-		c.shows(t, "interrupted")
+		c.awaitLine(t, "waits")
+		c.typeText(t, "\x03")
+		c.awaitLine(t, "interrupted")
 		_ = cmd.Wait()
 		require.Equal(t, 6, cmd.ProcessState.ExitCode())
 	}
 }
 
-// Ctrl-Z stops tether run and its command, as the shell wants it, and fg goes
-// on with both, whether the command has read the terminal or not. Afterwards
-// the shell has its terminal again.
+// Ctrl-Z stops tether run and its command, and fg continues both, whether the
+// command has read the terminal or not. In between and afterwards the shell has
+// the terminal.
 func TestStopAtTheTerminal(t *testing.T) {
 	s := embedded(t)
 	for _, reads := range []string{"", "read -r line; "} {
-		c, _ := s.atTerminal(t, "sh", "-i")
-		c.types(t, `"$TETHER" run x -- sh -c 'echo pid:$$; `+reads+`trap "echo ends; exit 0" USR1; echo waits; sleep 1000 & wait'`+"\n")
+		c, _ := s.startAtTerminal(t, "sh", "-i")
+		c.typeText(t, `"$TETHER" run x -- sh -c 'echo pid:$$; `+reads+`trap "echo ends; exit 0" USR1; echo waits; sleep 1000 & wait'`+"\n")
 		var pid int
 		for pid == 0 {
-			_, _ = fmt.Sscanf(c.shows(t, "pid:"), "pid:%d", &pid) // the first is the echo of what was typed
+			_, _ = fmt.Sscanf(c.awaitLine(t, "pid:"), "pid:%d", &pid) // the first line is the echo of the input
 		}
 		if reads != "" {
-			c.types(t, "\n")
+			c.typeText(t, "\n")
 		}
-		c.shows(t, "waits")
-		c.types(t, "\x1a")
-		c.shows(t, "Stopped")
-		until(t, func() bool { return stopped(pid) }, "the command stops")
-		c.types(t, "echo shell $((40+2))\n")
-		c.shows(t, "shell 42")
-		c.types(t, "fg\n")
-		until(t, func() bool { return !stopped(pid) }, "the command goes on")
+		c.awaitLine(t, "waits")
+		c.typeText(t, "\x1a")
+		c.awaitLine(t, "Stopped")
+		eventually(t, func() bool { return stopped(pid) }, "the command stops")
+		c.typeText(t, "echo shell $((40+2))\n")
+		c.awaitLine(t, "shell 42")
+		c.typeText(t, "fg\n")
+		eventually(t, func() bool { return !stopped(pid) }, "the command goes on")
 		require.NoError(t, syscall.Kill(pid, syscall.SIGUSR1))
-		c.shows(t, "ends")
-		c.types(t, "echo end $((40+3))\n")
-		c.shows(t, "end 43")
-		c.types(t, "exit\n")
+		c.awaitLine(t, "ends")
+		c.typeText(t, "echo end $((40+3))\n")
+		c.awaitLine(t, "end 43")
+		c.typeText(t, "exit\n")
 	}
 }
 
-// The output of a background job that reads the terminal waits for fg.
+// A background job that reads the terminal stops until fg.
 func TestBackgroundJobReadsTheTerminal(t *testing.T) {
 	s := embedded(t)
-	c, _ := s.atTerminal(t, "sh", "-i")
-	c.types(t, `"$TETHER" run x -- sh -c 'echo pid:$$,$PPID; read -r line; echo "got <$line>"' &`+"\n")
+	c, _ := s.startAtTerminal(t, "sh", "-i")
+	c.typeText(t, `"$TETHER" run x -- sh -c 'echo pid:$$,$PPID; read -r line; echo "got <$line>"' &`+"\n")
 	var pid, parent int
 	for pid == 0 {
-		_, _ = fmt.Sscanf(c.shows(t, "pid:"), "pid:%d,%d", &pid, &parent)
+		_, _ = fmt.Sscanf(c.awaitLine(t, "pid:"), "pid:%d,%d", &pid, &parent)
 	}
-	until(t, func() bool { return stopped(pid) && stopped(parent) }, "both stop")
-	c.types(t, "echo shell $((40+2))\n")
-	c.shows(t, "shell 42")
-	c.types(t, "fg\n")
-	until(t, func() bool { return !stopped(pid) }, "the command goes on")
-	c.types(t, "typed\n")
-	c.shows(t, "got <typed>")
-	c.types(t, "exit\n")
+	eventually(t, func() bool { return stopped(pid) && stopped(parent) }, "both stop")
+	c.typeText(t, "echo shell $((40+2))\n")
+	c.awaitLine(t, "shell 42")
+	c.typeText(t, "fg\n")
+	eventually(t, func() bool { return !stopped(pid) }, "the command goes on")
+	c.typeText(t, "typed\n")
+	c.awaitLine(t, "got <typed>")
+	c.typeText(t, "exit\n")
 }

@@ -17,17 +17,17 @@ const (
 	defaultURL  = "redis://localhost:6379"
 )
 
-// serverFlag says which Redis is meant.
-type serverFlag struct{ url string }
+// redisFlag is --redis, the URL of the server.
+type redisFlag struct{ url string }
 
-func (f *serverFlag) add(c *cobra.Command) {
+func (f *redisFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "redis", "",
 		"`URL` of the server: redis://, rediss:// or unix:// (default $"+urlVariable+", else "+defaultURL+")")
 }
 
-// options reads the URL. Its text is never repeated: passwords are in there,
-// and net/url quotes them in its errors.
-func (f *serverFlag) options() (*redis.Options, error) {
+// options parses the URL. Errors never contain its text: it may have a password.
+// Errors of net/url quote the text, so they are left out.
+func (f *redisFlag) options() (*redis.Options, error) {
 	o, err := redis.ParseURL(cmp.Or(f.url, os.Getenv(urlVariable), defaultURL))
 	if err == nil {
 		return o, nil
@@ -37,8 +37,8 @@ func (f *serverFlag) options() (*redis.Options, error) {
 		source = urlVariable
 	}
 	reason := ""
-	if _, quotes := errors.AsType[*url.Error](err); !quotes {
+	if _, quotesURL := errors.AsType[*url.Error](err); !quotesURL {
 		reason = " (" + oneLine(err.Error()) + ")"
 	}
-	return nil, usage("%s is no Redis URL%s: write redis://user:password@host:port, rediss://… or unix:///path", source, reason)
+	return nil, usageError("%s is no Redis URL%s: write redis://user:password@host:port, rediss://… or unix:///path", source, reason)
 }

@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// lossLimit is how long a loss is waited for.
-const lossLimit = 10 * time.Second
+// lossTimeout is how long to wait for a loss.
+const lossTimeout = 10 * time.Second
 
 var (
 	errNoLoss       = errors.New("the hold was not lost")
 	errNoConnection = errors.New("the hold's connection is not in the list")
 )
 
-// lose takes the lock and has its connection ended by the server, again and
-// again. The time runs from the kill's sending.
-func (w *worker) lose(o order) (answer, error) {
-	admin, err := dialRaw(forever, w.place.Redis)
+// lose acquires the lock and has the server kill its connection, Ops times. The
+// time runs from sending CLIENT KILL.
+func (w *worker) lose(req request) (response, error) {
+	admin, err := dialRaw(background, w.endpoints.Redis)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	defer func() { _ = admin.close() }() // it was for this only
+	defer func() { _ = admin.close() }() // it has no unread data
 	var took []int64
-	for range o.Ops {
-		d, err := w.loseOnce(admin, o.Name)
+	for range req.Ops {
+		d, err := w.loseOnce(admin, req.Name)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		took = append(took, d)
 	}
-	return answer{Took: took}, nil
+	return response{Took: took}, nil
 }
 
 func (w *worker) loseOnce(admin *rawSocket, name string) (int64, error) {
-	h, err := w.lock.(*tetherLocker).lock(name).Acquire(forever)
+	h, err := w.lock.(*tetherLocker).lock(name).Acquire(background)
 	if err != nil {
 		return 0, err
 	}
@@ -59,7 +59,7 @@ func (w *worker) loseOnce(admin *rawSocket, name string) (int64, error) {
 	select {
 	case d := <-lost:
 		return d, nil
-	case <-time.After(lossLimit):
+	case <-time.After(lossTimeout):
 		return 0, errNoLoss
 	}
 }

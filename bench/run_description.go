@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// measured are the modules whose versions the report names.
-var measured = []string{
+// reportedModules are the modules whose versions the report names.
+var reportedModules = []string{
 	"github.com/redis/go-redis/v9", "github.com/bsm/redislock", "github.com/go-redsync/redsync/v4",
 	"github.com/redis/rueidis", "go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3",
 }
 
-// describe tells where and when the run was.
-func describe(o options, begin time.Time, load string) []string {
+// describeRun describes the machine, the versions and the time of the run.
+func describeRun(o options, begin time.Time, load string) []string {
 	lines := []string{
 		fmt.Sprintf("%s, %s/%s, %d processors%s", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processorModel()),
 		redisVersion(),
@@ -39,7 +39,7 @@ func versions() []string {
 		return nil
 	}
 	for _, dep := range info.Deps {
-		if slices.Contains(measured, dep.Path) {
+		if slices.Contains(reportedModules, dep.Path) {
 			out = append(out, dep.Path+" "+dep.Version)
 		}
 	}
@@ -51,15 +51,15 @@ func redisVersion() string {
 	if err != nil {
 		return "Redis of an unknown version"
 	}
-	for field := range strings.FieldsSeq(string(text)) {
-		if v, ok := strings.CutPrefix(field, "v="); ok {
+	for selected := range strings.FieldsSeq(string(text)) {
+		if v, ok := strings.CutPrefix(selected, "v="); ok {
 			return "Redis " + v
 		}
 	}
 	return strings.TrimSpace(string(text))
 }
 
-// processorModel is what Linux says, or nothing.
+// processorModel is the processor's name, empty if it is unknown.
 func processorModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -13,17 +13,18 @@ import (
 	"github.com/tetherlock/tether"
 )
 
-// lockFlags say how the lock is taken.
+// lockFlags are the flags that say how the lock is taken.
 type lockFlags struct {
 	shared, fenced, lease        bool
 	label                        string
 	unavailable, poll, selfCheck time.Duration
 	ttl, renew                   time.Duration
-	given                        func(flag string) bool
+	isSet                        func(flag string) bool
 }
 
-// asFlags rewords what the library says about its options.
-var asFlags = strings.NewReplacer(
+// optionsToFlags replaces the options' names in errors of the library by the
+// flags' names.
+var optionsToFlags = strings.NewReplacer(
 	"Shared and Fenced", "--shared and --fenced",
 	"Shared is", "--shared is",
 	"WithLabel", "--label",
@@ -36,7 +37,7 @@ var asFlags = strings.NewReplacer(
 )
 
 func (f *lockFlags) add(c *cobra.Command) {
-	f.given = c.Flags().Changed
+	f.isSet = c.Flags().Changed
 	c.Flags().BoolVar(&f.shared, "shared", false, "take the lock as a reader: beside other readers, but no writer")
 	c.Flags().BoolVar(&f.fenced, "fenced", false, "draw a fencing token, TETHER_TOKEN for the command")
 	c.Flags().StringVar(&f.label, "label", "", `what others are told about this holder, "" for nothing (default "pid N on HOST")`)
@@ -48,18 +49,17 @@ func (f *lockFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.renew, "renew-interval", 0, "time between two renewals of a lease (default a third of the TTL)")
 }
 
-// check finds flags that need another one.
-func (f *lockFlags) check() error {
+// validate finds flags that need another one.
+func (f *lockFlags) validate() error {
 	for _, flag := range []string{"ttl", "renew-interval"} {
-		if f.given(flag) && !f.lease {
-			return usage("--%s is for leases: add --lease, or leave it out", flag)
+		if f.isSet(flag) && !f.lease {
+			return usageError("--%s is for leases: add --lease, or leave it out", flag)
 		}
 	}
 	return nil
 }
 
-// open makes the lock.
-func (f *lockFlags) open(locks *tether.Client, name string, opts []tether.LockOption) *tether.Lock {
+func (f *lockFlags) newLock(locks *tether.Client, name string, opts []tether.LockOption) *tether.Lock {
 	if f.lease {
 		return locks.Lease(name, opts...)
 	}
@@ -68,8 +68,8 @@ func (f *lockFlags) open(locks *tether.Client, name string, opts []tether.LockOp
 
 func (f *lockFlags) options() []tether.LockOption {
 	label := f.label
-	if !f.given("label") && !f.lease {
-		label = process()
+	if !f.isSet("label") && !f.lease {
+		label = defaultLabel()
 	}
 	opts := []tether.LockOption{tether.WithLabel(label)}
 	if f.shared {
@@ -88,16 +88,16 @@ func (f *lockFlags) options() []tether.LockOption {
 		{"ttl", tether.WithTTL(f.ttl)},
 		{"renew-interval", tether.WithRenewInterval(f.renew)},
 	} {
-		if f.given(o.flag) {
+		if f.isSet(o.flag) {
 			opts = append(opts, o.option)
 		}
 	}
 	return opts
 }
 
-// process names this process. Whoever reads it beside an address should not
-// take it for another one, as they would host:pid.
-func process() string {
+// defaultLabel names this process and its machine. It is not host:pid, which
+// could be mistaken for an address, as the two are printed side by side.
+func defaultLabel() string {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Sprintf("pid %d", os.Getpid())
