@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 var timeType = reflect.TypeFor[time.Time]()
@@ -214,4 +217,31 @@ func encodedFields(t reflect.Type) []int {
 		encodedFieldCache[t] = list
 	}
 	return list
+}
+
+// A field that was renamed would silently be part of the state again.
+func TestIgnoredFieldsExist(t *testing.T) {
+	names, seen := map[string]bool{}, map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		if seen[typ] {
+			return
+		}
+		seen[typ] = true
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			walk(typ.Elem())
+		case reflect.Struct:
+			for i := range typ.NumField() {
+				names[typ.Field(i).Name] = true
+				walk(typ.Field(i).Type)
+			}
+		}
+	}
+	for _, root := range []reflect.Type{reflect.TypeFor[model](), reflect.TypeFor[Machine](), reflect.TypeFor[Failed](), reflect.TypeFor[Counted](), reflect.TypeFor[Refusal](), reflect.TypeFor[Fault]()} {
+		walk(root)
+	}
+	for name := range ignoredFields {
+		require.True(t, names[name], name)
+	}
 }
