@@ -37,6 +37,12 @@ func loses(who string, n int, then time.Duration) entry {
 	return at(then+ms, entry{Kind: lost, Who: who, Hold: n, Then: then})
 }
 
+// fails is the entry of an acquire that got nothing after a while. The limit is 0
+// for a try.
+func fails(k kind, after, limit time.Duration, text string) entry {
+	return at(ms+after, entry{Kind: k, Who: "a", Lock: "l", Then: ms, N: int64(limit), Text: text})
+}
+
 func stops(who string, from, to time.Duration) []entry {
 	return []entry{at(from, entry{Kind: stopping, Who: who}), at(to, entry{Kind: continued, Who: who})}
 }
@@ -82,6 +88,18 @@ func TestChecker(t *testing.T) {
 		{"other locks are other locks", [][]entry{
 			grants("a", 1, writer, 100*ms, 200*ms), {at(120*ms, entry{Kind: begin, Who: "b", Lock: "m", Hold: 2, Mode: writer, Token: 1}), at(130*ms, entry{Kind: end, Who: "b", Hold: 2})},
 		}, nil},
+
+		// Acquires that got nothing.
+		{"a wait until its time-out", [][]entry{{fails(cancelled, 500*ms, 500*ms, "l is held")}}, nil},
+		{"a wait that ends early", [][]entry{{fails(cancelled, 400*ms, 500*ms, "")}}, []string{"a wait of a for l ends after 400ms of 500ms"}},
+		{"a wait that fails", [][]entry{{fails(failed, 400*ms, 500*ms, "EOF")}}, []string{"a wait of a for l ends after 400ms of 500ms: EOF"}},
+		{"a try that fails", [][]entry{{fails(failed, 400*ms, 0, "1 participant does not answer")}}, nil},
+		{"a wait beside a silent participant, explained", [][]entry{
+			{fails(cancelled, 500*ms, 500*ms, "1 participant does not answer (asked 300ms ago, disconnected after 400ms without an answer)")},
+		}, nil},
+		{"a wait beside a silent participant, unexplained", [][]entry{
+			{fails(cancelled, 500*ms, 500*ms, "1 participant does not answer")},
+		}, []string{"a wait of a for l ends without saying what was tried"}},
 
 		// Overlaps.
 		{"two writers", [][]entry{

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,6 +47,9 @@ import (
 //     or of the server.
 //   - A hold has no end, although its process was not killed.
 //   - A process that was not killed did not end in order, or reports an error.
+//   - A wait ends before its context.
+//   - The error of a wait counts silent participants, and does not say what was
+//     tried about them.
 type checker struct {
 	unavailable time.Duration // a participant may be reaped that is silent for longer
 	health      time.Duration // a health check must be answered within this time
@@ -70,6 +74,7 @@ type checker struct {
 // statistics are counts of what is in a history, for the log.
 type statistics struct {
 	writers, readers, held, cancelled, failed      int
+	silent                                         int // acquires that got nothing beside silent participants
 	accepted, refused                              int
 	starts, kills, short, long, stalls             int
 	disconnects, restarts, pauses, flushes, losses int
@@ -78,12 +83,12 @@ type statistics struct {
 }
 
 func (t statistics) String() string {
-	return fmt.Sprintf("%d grants (%d writers, %d readers), %d tries refused, %d waits given up, %d acquires failed\n"+
+	return fmt.Sprintf("%d grants (%d writers, %d readers), %d tries refused, %d waits given up, %d tries failed, %d of these beside silent participants\n"+
 		"store: %d writes accepted, %d refused\n"+
 		"%d processes, %d killed, %d short stops, %d long ones, %d stalls\n"+
 		"%d connections ended, %d restarts, %d pauses, %d flushes\n"+
 		"%d losses told (the latest after %v), %d overlaps and %d token inversions explained",
-		t.writers+t.readers, t.writers, t.readers, t.held, t.cancelled, t.failed,
+		t.writers+t.readers, t.writers, t.readers, t.held, t.cancelled, t.failed, t.silent,
 		t.accepted, t.refused,
 		t.starts, t.kills, t.short, t.long, t.stalls,
 		t.disconnects, t.restarts, t.pauses, t.flushes,
@@ -162,7 +167,6 @@ func (c *checker) check(history []entry) []string {
 }
 
 func (c *checker) read(e entry) {
-	t := &c.stats
 	switch e.Kind {
 	case begin, end, lost:
 		c.readHold(e)
@@ -172,14 +176,10 @@ func (c *checker) read(e entry) {
 		c.readProcess(e)
 	case disconnecting, disconnected, serverKilling, serverKilled, serverStarted, pausing, paused:
 		c.readServer(e)
-	case denied:
-		t.held++
-	case cancelled:
-		t.cancelled++
-	case failed:
-		t.failed++
+	case denied, cancelled, failed:
+		c.readFailure(e)
 	case dataFlushed, scriptsFlushed:
-		t.flushes++
+		c.stats.flushes++
 	default:
 		c.violation("an entry of the unknown kind %q", e.Kind)
 	}
@@ -213,6 +213,39 @@ func (c *checker) readHold(e entry) {
 	h.lost = e.Then
 	h.to = min(h.to, max(e.Then, h.from))
 	c.stats.losses++
+}
+
+// readFailure checks an acquire that got nothing.
+func (c *checker) readFailure(e entry) {
+	switch e.Kind {
+	case denied:
+		c.stats.held++
+	case cancelled:
+		c.stats.cancelled++
+	default:
+		c.stats.failed++
+	}
+	isWait, limit := e.N > 0, time.Duration(e.N)
+	if isWait && (e.Kind != cancelled || e.At < e.Then+limit) {
+		c.violation("a wait of %s for %s ends after %v of %v: %s", e.Who, e.Lock, e.At-e.Then, limit, e.Text)
+	}
+	if !strings.Contains(e.Text, "not answer") {
+		return
+	}
+	c.stats.silent++
+	if isWait && !slices.ContainsFunc(explanations, func(words string) bool { return strings.Contains(e.Text, words) }) {
+		c.violation("a wait of %s for %s ends without saying what was tried: %s", e.Who, e.Lock, e.Text)
+	}
+}
+
+// explanations are parts of the texts in silent_peers.go. Each says what was tried
+// about a participant that does not answer, or why nothing could be tried.
+var explanations = []string{
+	" ago",
+	"(disconnected, ",
+	"(not disconnected: ",
+	"cannot be found or disconnected",
+	"under no name of this lock",
 }
 
 func (c *checker) readStore(e entry) {

@@ -56,6 +56,7 @@ func (c *workerProcess) injectFaults(unavailable time.Duration, done <-chan stru
 			return c.launch()
 		}},
 		{1, func() error { // killed while it is stopped
+			c.add(stopping)
 			if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ const (
 	lost        kind = "lost"         // the hold was lost, according to its LostError at Then
 	denied      kind = "held"         // a try was refused
 	cancelled   kind = "cancelled"    // an acquire ended with its context
-	failed      kind = "failed"       // an acquire ended with an error that may pass
+	failed      kind = "failed"       // an acquire ended with an error that may pass; only a try may
 	workerError kind = "worker error" // any other error
 	stall       kind = "stall"        // the process did not run since Then; of no process: the machine
 	finished    kind = "finished"     // a worker process ended in order
@@ -67,11 +67,13 @@ type entry struct {
 	Mode  string `json:",omitempty"`
 	Token int64  `json:",omitempty"`
 	ID    string `json:",omitempty"`
-	// Then is an earlier time: when the hold was asked for, when it was lost,
-	// or when the process last ran.
+	// Then is an earlier time: when the lock was asked for, when the hold was
+	// lost, or when the process last ran.
 	Then time.Duration `json:",omitempty"`
-	N    int64         `json:",omitempty"`
-	Text string        `json:",omitempty"`
+	// N of an acquire that got nothing is its time-out in nanoseconds, and 0 for
+	// a try. Of a fault it is what the kind says.
+	N    int64  `json:",omitempty"`
+	Text string `json:",omitempty"`
 }
 
 // clock is the machine's clock. All processes read the same.

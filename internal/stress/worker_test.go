@@ -155,7 +155,7 @@ func (w *worker) runLock(name, mode string, done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
-			if !h.acquireOnce(h.lock.Acquire, finalTimeout) {
+			if !h.acquireOnce(h.lock.Acquire, finalTimeout, false) {
 				w.check(fmt.Errorf("no %s of %s, although the faults are over", mode, name))
 			}
 			return
@@ -167,8 +167,9 @@ func (w *worker) runLock(name, mode string, done <-chan struct{}) {
 
 type acquire func(context.Context) (*tether.Hold, error)
 
-// randomAcquire picks a way to acquire the lock, and a time-out.
-func (h *lockWorker) randomAcquire() (acquire, time.Duration) {
+// randomAcquire picks a way to acquire the lock, and a time-out. A try may end
+// before the time-out, a wait may not.
+func (h *lockWorker) randomAcquire() (ask acquire, within time.Duration, isTry bool) {
 	once := func(ctx context.Context) (*tether.Hold, error) { return h.client.Acquire(ctx, h.name, h.options...) }
 	async := func(ctx context.Context) (*tether.Hold, error) {
 		r := <-h.lock.AcquireAsync(ctx)
@@ -176,23 +177,23 @@ func (h *lockWorker) randomAcquire() (acquire, time.Duration) {
 	}
 	switch n := rand.IntN(20); {
 	case h.SkipLock && n < 7:
-		return nil, 0
+		return nil, 0, false
 	case n < 2:
-		return h.lock.TryAcquire, waitTimeout
+		return h.lock.TryAcquire, waitTimeout, true
 	case n < 4:
-		return once, waitTimeout
+		return once, waitTimeout, false
 	case n < 5:
-		return async, rand.N(20 * time.Millisecond)
+		return async, rand.N(20 * time.Millisecond), false
 	case n < 7:
-		return h.lock.Acquire, rand.N(20 * time.Millisecond)
+		return h.lock.Acquire, rand.N(20 * time.Millisecond), false
 	default:
-		return h.lock.Acquire, waitTimeout
+		return h.lock.Acquire, waitTimeout, false
 	}
 }
 
 // acquireOnce acquires the lock and works under it. It returns false if it does
 // not get the lock.
-func (h *lockWorker) acquireOnce(ask acquire, within time.Duration) bool {
+func (h *lockWorker) acquireOnce(ask acquire, within time.Duration, isTry bool) bool {
 	asked := clock()
 	if ask == nil {
 		h.workUnderLock(nil, entry{Token: int64(asked / time.Microsecond)})
@@ -202,29 +203,37 @@ func (h *lockWorker) acquireOnce(ask acquire, within time.Duration) bool {
 	defer cancel()
 	hold, err := ask(ctx)
 	if err != nil {
-		h.addFailure(err)
+		e := entry{Then: asked, N: int64(within)}
+		if isTry {
+			e.N = 0
+		}
+		h.addFailure(err, e)
 		return false
 	}
 	h.workUnderLock(hold, entry{Token: hold.Token(), ID: hold.ID(), Then: asked})
 	return true
 }
 
-// addFailure adds the entry of an acquire that failed. An error that will not pass
-// by itself, such as a missing permission, is a workerError: no fault causes it.
-func (h *lockWorker) addFailure(err error) {
+// addFailure adds the entry of an acquire that failed. e says when the acquire
+// began and how long it could take. An error that will not pass by itself, such as
+// a missing permission, is a workerError: no fault causes it.
+func (h *lockWorker) addFailure(err error, e entry) {
+	e.Lock, e.Mode, e.Text = h.name, h.mode, err.Error()
 	_, wrong := errors.AsType[*tether.ConfigError](err)
 	_, unsupported := errors.AsType[*tether.UnsupportedError](err)
 	_, permission := errors.AsType[*tether.PermissionError](err)
 	switch {
 	case wrong, unsupported, permission, errors.Is(err, tether.ErrClosed):
 		h.check(err)
+		return
 	case errors.Is(err, context.DeadlineExceeded):
-		h.add(entry{Kind: cancelled, Lock: h.name, Mode: h.mode})
+		e.Kind = cancelled
 	case errors.Is(err, tether.ErrHeld):
-		h.add(entry{Kind: denied, Lock: h.name, Mode: h.mode})
+		e.Kind = denied
 	default:
-		h.add(entry{Kind: failed, Lock: h.name, Mode: h.mode, Text: err.Error()})
+		e.Kind = failed
 	}
+	h.add(e)
 }
 
 // workUnderLock writes to the store under a hold, which is nil with SkipLock. The
