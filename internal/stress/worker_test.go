@@ -186,6 +186,8 @@ func (h *lockWorker) randomAcquire() (ask acquire, within time.Duration, isTry b
 		return async, rand.N(20 * time.Millisecond), false
 	case n < 7:
 		return h.lock.Acquire, rand.N(20 * time.Millisecond), false
+	case n < 9: // long enough to notice a silent participant, too short to reap it
+		return h.lock.Acquire, rand.N(time.Second), false
 	default:
 		return h.lock.Acquire, waitTimeout, false
 	}
