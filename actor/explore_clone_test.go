@@ -46,7 +46,9 @@ func (l *lock) clone(m *model, clones map[*conn]*conn) *lock {
 	copied.pending, copied.holds, copied.releasing = slices.Clone(l.pending), slices.Clone(l.holds), slices.Clone(l.releasing)
 	copied.reclaimed, copied.ownedChecks, copied.inputs = slices.Clone(l.reclaimed), slices.Clone(l.ownedChecks), nil
 	machine := *l.machine
-	machine.out, machine.link.out, machine.cfg = nil, outbox{}, Config{}
+	work := *machine.work
+	work.out, work.outbox = nil, outbox{}
+	machine.work, machine.cfg = &work, Config{}
 	deepCopy(reflect.ValueOf(&machine).Elem())
 	copied.machine = &machine
 	machine.cfg = copied.configure(l.machine.cfg)

@@ -81,6 +81,7 @@ func (l *lock) feed(in Input) {
 // step makes one step and checks what holds after every step.
 func (l *lock) step(in Input) {
 	l.model.logf("%d <- %s", l.num, l.model.format(in))
+	l.machine.Shed() // what it frees must not matter
 	effects := slices.Clone(l.machine.Step(l.now(), in))
 	if p, ok := in.(Pinged); ok {
 		l.checkPingAnswered(p.Ping, effects)

@@ -17,7 +17,7 @@ var timeType = reflect.TypeFor[time.Time]()
 // ignoredFields are left out of the encoding, because a lock's behaviour does not
 // depend on them. With them equivalent states would differ.
 var ignoredFields = map[string]bool{
-	"cfg": true, "now": true, "out": true, "roundTrips": true, "began": true, "since": true, "Held": true, "token": true, "Token": true, "lastErr": true, "dial": true,
+	"cfg": true, "now": true, "out": true, "outbox": true, "roundTrips": true, "began": true, "since": true, "Held": true, "token": true, "Token": true, "lastErr": true, "dial": true,
 	"polls": true, "Err": true, "Cause": true, "at": true, "serial": true,
 	"silence": true,
 }

@@ -138,6 +138,9 @@ func (l *Lease) Step(now time.Time, in Input) []Effect {
 	return l.out
 }
 
+// Shed frees the effects of the last step.
+func (l *Lease) Shed() { l.out = nil }
+
 func (l *Lease) do(e Effect) { l.out = append(l.out, e) }
 
 func (l *Lease) notify(e Event) { l.do(Notify{Event: e}) }

@@ -25,7 +25,6 @@ type link struct {
 	// queued says that a release has put the id at the tail of a queue, and
 	// that the wake channel is subscribed.
 	queued bool
-	out    outbox
 }
 
 // outbox is the memory of what one step writes, reused by the next step that
@@ -101,9 +100,9 @@ func (m *Machine) send(commands ...Command) {
 		}
 	}
 	if !slices.ContainsFunc(m.out, isSend) {
-		m.link.out.empty() // what is left there is of an earlier step
+		m.outbox.empty() // what is left there is of an earlier step
 	}
-	m.do(m.link.out.send(commands))
+	m.do(m.outbox.send(commands))
 }
 
 func isSend(e Effect) bool {

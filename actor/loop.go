@@ -61,17 +61,17 @@ type Loop struct {
 
 // NewLoop returns the loop of a presence lock. It runs from [Loop.Start] on.
 func NewLoop(cfg Config, env PresenceEnvironment) *Loop {
-	l := newLoop(env, NewMachine(cfg))
+	m := NewMachine(cfg)
+	l := newLoop(env, m)
 	r := l.runner
-	r.cfg, r.presence, r.moved = cfg, env, make(chan error, 1)
+	r.cfg, r.presence, r.moved = &m.cfg, env, make(chan error, 1)
 	return l
 }
 
 // NewLeaseLoop returns the loop of a lease. It runs from [Loop.Start] on.
 func NewLeaseLoop(cfg LeaseConfig, env LeaseEnvironment) *Loop {
 	l := newLoop(env, NewLease(cfg))
-	r := l.runner
-	r.lease, r.outcomes, r.released = env, make(chan Ran), make(chan struct{}, 1)
+	l.runner.lease = &leaseRunner{env: env, outcomes: make(chan Ran), released: make(chan struct{}, 1)}
 	return l
 }
 
@@ -127,6 +127,8 @@ type machine interface {
 	Step(now time.Time, in Input) []Effect
 	Deadline() time.Time
 	State() State
+	// Shed frees the memory that only a machine at work needs.
+	Shed()
 }
 
 // runner is the state that the goroutine owns. It works in turns: it waits for
@@ -139,7 +141,7 @@ type runner struct {
 	machine machine
 
 	// Only of a presence lock.
-	cfg      Config
+	cfg      *Config // the machine's
 	presence PresenceEnvironment
 	idle     *wire.Socket // the first connection, nil for none
 	socket   *wire.Socket // nil for none
@@ -152,11 +154,7 @@ type runner struct {
 	cancelDial context.CancelFunc
 	moved      chan error
 
-	// Only of a lease.
-	lease         LeaseEnvironment
-	outcomes      chan Ran
-	released      chan struct{}
-	stopListening func() // ends the listening for releases, nil if there is none
+	lease *leaseRunner // only of a lease
 
 	timer         *time.Timer
 	armed         time.Time // what the timer is set to, zero for nothing
@@ -166,21 +164,78 @@ type runner struct {
 	feeding       bool
 	feeder        func(Input) // the method feed, made once
 	ended         bool
+
+	startedAt time.Time // of the present goroutine, zero if it may end at once
+	settled   bool      // there was no turn since shed
 }
 
 func (r *runner) run(first any) {
-	defer close(r.done)
-	defer r.env.Ended()
-	defer r.returnIdle()
-	defer r.timer.Stop()
-	defer r.listen(false)
-	defer r.abandonDial()
+	r.startedAt, r.settled = time.Now(), true
 	if first != nil {
 		r.takeMessage(first)
 	}
-	for r.endTurn(); !r.ended; r.endTurn() {
-		r.wait()
+	r.endTurn()
+	r.serve()
+}
+
+// serve takes messages until the lock has ended. When a lock is likely to wait for
+// long, serve goes on in a new goroutine, one behind the other.
+//
+// A turn grows the stack to 4 or 8 kB. The runtime shrinks a stack only when less than
+// a quarter of it is in use, which is never so in a select: a lock that is held for
+// hours would keep what its acquire needed. A new goroutine begins with 2 kB. To stay
+// there, the frames of serve, waitPresence and waitLease must be small.
+func (r *runner) serve() {
+	for !r.ended {
+		if r.waitsLong() {
+			r.shed()
+			go r.serve()
+			return
+		}
+		if r.lease != nil {
+			r.waitLease()
+		} else {
+			r.waitPresence()
+		}
+		r.endTurn()
 	}
+	r.end()
+}
+
+// end is the last thing that the loop does.
+func (r *runner) end() {
+	r.abandonDial()
+	r.listen(false)
+	r.timer.Stop()
+	r.returnIdle()
+	r.env.Ended()
+	close(r.done)
+}
+
+const (
+	// minServe is how long a goroutine serves at least. A lock that is taken and
+	// released all the time starts ten goroutines a second for that.
+	minServe = 100 * time.Millisecond
+	// longWait is a deadline that is far away. A waiter's next poll comes sooner.
+	longWait = time.Second
+)
+
+// waitsLong reports whether no message is expected soon, and the present goroutine has
+// served for long enough.
+func (r *runner) waitsLong() bool {
+	if r.settled || r.dialed != nil || r.route.awaits() || !r.startedAt.IsZero() && r.now.Sub(r.startedAt) < minServe {
+		return false
+	}
+	at := r.machine.Deadline()
+	return at.IsZero() || at.Sub(r.now) >= longWait
+}
+
+// shed frees the memory that only turns need.
+func (r *runner) shed() {
+	r.startedAt, r.settled = r.now, true
+	r.buf, r.pendingInputs, r.lockName = nil, nil, ""
+	r.route.shed()
+	r.machine.Shed()
 }
 
 func (r *runner) endTurn() {
@@ -188,8 +243,8 @@ func (r *runner) endTurn() {
 	r.rearm()
 }
 
-// wait takes one message from whichever channel has one.
-func (r *runner) wait() {
+// waitPresence takes one message for a presence lock.
+func (r *runner) waitPresence() {
 	frames, rotated := r.sources()
 	select {
 	case m := <-r.inbox:
@@ -206,17 +261,31 @@ func (r *runner) wait() {
 	case err := <-r.moved:
 		r.tick()
 		r.feed(MasterMoved{Err: err})
-	case o := <-r.outcomes:
+	case <-r.timer.C:
+		r.timeout()
+	}
+}
+
+// waitLease takes one message for a lease.
+func (r *runner) waitLease() {
+	select {
+	case m := <-r.inbox:
+		r.takeMessage(m)
+	case o := <-r.lease.outcomes:
 		r.tick()
 		r.feed(o)
-	case <-r.released:
+	case <-r.lease.released:
 		r.tick()
 		r.feed(KeyReleased{})
 	case <-r.timer.C:
-		r.tick()
-		r.armed = time.Time{}
-		r.feed(Tick{})
+		r.timeout()
 	}
+}
+
+func (r *runner) timeout() {
+	r.tick()
+	r.armed = time.Time{}
+	r.feed(Tick{})
 }
 
 // takeMessage takes a message of Send.
@@ -239,7 +308,7 @@ const maxClockDrift = 100 * time.Millisecond
 // lock has no expiry.
 func (r *runner) tick() {
 	before := r.now
-	r.now = time.Now()
+	r.now, r.settled = time.Now(), false
 	if r.lease == nil || before.IsZero() {
 		return
 	}
@@ -318,6 +387,7 @@ func (r *runner) detach() {
 // dialDone takes the outcome of the dial under way.
 func (r *runner) dialDone(d dialResult) {
 	r.abandonDial()
+	r.startedAt = time.Time{} // a new goroutine costs nothing beside a dial
 	if d.err != nil {
 		r.feed(DialFailed{Dial: d.dial, Err: d.err})
 		return

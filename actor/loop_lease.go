@@ -2,11 +2,19 @@ package actor
 
 import "context"
 
+// leaseRunner is what only the goroutine of a lease has.
+type leaseRunner struct {
+	env           LeaseEnvironment
+	outcomes      chan Ran
+	released      chan struct{}
+	stopListening func() // ends the listening for releases, nil if there is none
+}
+
 // startRun runs a command on a goroutine of its own: it takes as long as the
 // user's client lets it. If the lock has ended meanwhile, a key that the command
 // may have set is deleted; if that fails, it expires.
 func (r *runner) startRun(e Run) {
-	env, outcomes, done := r.lease, r.outcomes, r.done
+	env, outcomes, done := r.lease.env, r.lease.outcomes, r.done
 	ctx := context.Background()
 	if e.Op != DropKey { // a deletion is of use after the end of the lock too
 		ctx = lifetime{ctx, done}
@@ -43,15 +51,19 @@ func (l lifetime) Err() error {
 // listen begins or ends to listen for releases. A release that was reported
 // before is forgotten.
 func (r *runner) listen(on bool) {
-	if r.stopListening != nil {
-		r.stopListening()
-		r.stopListening = nil
+	l := r.lease
+	if l == nil {
+		return
+	}
+	if l.stopListening != nil {
+		l.stopListening()
+		l.stopListening = nil
 	}
 	select {
-	case <-r.released:
+	case <-l.released:
 	default:
 	}
 	if on {
-		r.stopListening = r.lease.Listen(r.released)
+		l.stopListening = l.env.Listen(l.released)
 	}
 }

@@ -29,6 +29,12 @@ type sent struct {
 
 func (t *router) sent(c Command) { t.unanswered = append(t.unanswered, sent{c.Op, c.Text}) }
 
+// awaits reports whether a command is unanswered.
+func (t *router) awaits() bool { return len(t.unanswered) > 0 }
+
+// shed frees the memory of a router that awaits nothing.
+func (t *router) shed() { t.unanswered = nil }
+
 // channels are the lock's channel, the waiters' channel and the wake channel.
 // Every other channel on the socket is a response channel.
 type channels struct{ channel, waiters, wake string }

@@ -111,7 +111,7 @@ func TestErrorsBecomeFailures(t *testing.T) {
 }
 
 func TestCommandsBecomeBytes(t *testing.T) {
-	r := &runner{cfg: Config{Channel: "C", DB: 3}, socket: &wire.Socket{ID: idA, Login: wire.Login{Password: "secret"}}}
+	r := &runner{cfg: &Config{Channel: "C", DB: 3}, socket: &wire.Socket{ID: idA, Login: wire.Login{Password: "secret"}}}
 	queue := protocol.Queue{{ID: idB, Want: protocol.Exclusive}}
 	for _, c := range []struct {
 		command Command

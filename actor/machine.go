@@ -160,9 +160,7 @@ const (
 // goroutine owns it.
 type Machine struct {
 	cfg       Config
-	now       time.Time
-	crowdSize int      // with more subscribers than this a contender gives way to others
-	out       []Effect // of the step under way
+	crowdSize int // with more subscribers than this a contender gives way to others
 	phase     phase
 	state     State
 
@@ -170,16 +168,27 @@ type Machine struct {
 	mode      protocol.Mode // of the own record
 	joining   bool          // the own record is a reader's that does not hold
 	isElected bool          // the own record says elected
-	calls     callQueue     // the first is served
-	current   currentCall
-	probe     probe
-	reaper    reaper
-	queue     protocol.Queue // those that wait for this participant to leave
-	leave     departure      // in phase leaving
-	hold      hold
 
 	unreferenced bool // ends when idle: nobody has a handle
 	closing      bool
+
+	calls callQueue      // the first is served
+	queue protocol.Queue // those that wait for this participant to leave
+	hold  hold
+
+	*work
+}
+
+// work is what a machine needs on its way to a hold and back. A machine that rests or
+// holds for long is half as large without it.
+type work struct {
+	now     time.Time
+	out     []Effect // of the step under way
+	outbox  outbox
+	current currentCall
+	probe   probe
+	reaper  reaper
+	leave   departure // in phase leaving
 }
 
 // currentCall is what is known about the acquire being served.
@@ -216,7 +225,7 @@ type silence struct {
 
 // NewMachine returns an idle machine.
 func NewMachine(cfg Config) *Machine {
-	m := &Machine{cfg: cfg, crowdSize: defaultCrowdSize, unreferenced: cfg.Once}
+	m := &Machine{cfg: cfg, crowdSize: defaultCrowdSize, unreferenced: cfg.Once, work: &work{}}
 	m.withdrawClaims()
 	return m
 }
@@ -228,6 +237,9 @@ func (m *Machine) State() State { return m.state }
 // not go back from one call to the next. The effects are valid until the next
 // call.
 func (m *Machine) Step(now time.Time, in Input) []Effect {
+	if m.work == nil {
+		m.work = &work{}
+	}
 	m.now = now
 	m.out = m.out[:0]
 	switch in := in.(type) {
@@ -239,6 +251,18 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 		m.socketInput(in)
 	}
 	return m.out
+}
+
+// Shed frees the memory that only a machine at work needs: the effects of the last
+// step, and what is empty while it rests or holds.
+func (m *Machine) Shed() {
+	if m.phase != holding && m.phase != resting {
+		return
+	}
+	m.work = nil
+	if len(m.calls) == 0 {
+		m.calls = nil
+	}
 }
 
 // callerInput takes an input from a caller.

@@ -157,6 +157,7 @@ func (p *replayer) command(line string) {
 
 func (p *replayer) feed(in Input) {
 	p.removeAnswered(in)
+	p.machine().Shed()
 	for _, e := range p.machine().Step(p.now, in) {
 		p.lines = append(p.lines, describeEffect(e)...)
 		switch e := e.(type) {

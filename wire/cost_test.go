@@ -45,7 +45,7 @@ type cost struct {
 func costs() []cost {
 	replies := func(piece string) func() {
 		r := NewReader(&repeatingStream{piece: piece})
-		r.wanted = looked
+		r.wanted = &looked
 		return func() { receive(r) }
 	}
 	ping := protocol.Ping{Response: "pair-0123456789abcdef0123456789abcdef", ID: idA, Want: protocol.Exclusive}
@@ -93,7 +93,7 @@ func TestAllocations(t *testing.T) {
 func TestRepliesOfAnAcquire(t *testing.T) {
 	l := &repeatingStream{piece: acquireReplies}
 	r := NewReader(l)
-	r.wanted = looked
+	r.wanted = &looked
 	for n := range 3 {
 		b := receive(r)
 		require.NoError(t, b.Err)

@@ -1,15 +1,11 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
 	"strings"
 )
-
-// bufferSize is what a Reader costs that waits. A lock waits most of its life.
-const bufferSize = 1 << 10
 
 // firstElems is the most that get room on the word of a header alone.
 const firstElems = 16
@@ -17,18 +13,18 @@ const firstElems = 16
 // Reader turns a stream of bytes into RESP3 frames; RESP2 is among them. It
 // belongs to one goroutine.
 type Reader struct {
-	src    *bufio.Reader
-	limits Limits
-	open   []level  // aggregates that are not complete, the outermost first
-	attr   *Value   // the attribute of the value that comes next
-	room   []Value  // for the elements of what comes next
-	wanted []string // if any, the keys to which a frame that is a map is cut down
-	about  string   // the channel of the last push
-	used   int      // what the values that are not returned yet take in memory
-	owed   int      // what of that is attr
-	off    int64    // bytes consumed
-	at     int64    // off at the last header
-	err    error    // what ended the stream
+	src    buffer
+	limits *Limits
+	open   []level   // aggregates that are not complete, the outermost first
+	attr   *Value    // the attribute of the value that comes next
+	room   []Value   // for the elements of what comes next
+	wanted *[]string // if any, the keys to which a frame that is a map is cut down
+	about  string    // the channel of the last push
+	used   int       // what the values that are not returned yet take in memory
+	owed   int       // what of that is attr
+	off    int64     // bytes consumed
+	at     int64     // off at the last header
+	err    error     // what ended the stream
 }
 
 // level is an aggregate that is not complete.
@@ -42,11 +38,14 @@ type level struct {
 
 // NewReader returns a Reader with the default limits. It reads ahead: r is its
 // own from now on.
-func NewReader(r io.Reader) *Reader { return NewLimitedReader(r, Limits{}) }
+func NewReader(r io.Reader) *Reader { return &Reader{src: buffer{src: r}, limits: &defaultLimits} }
+
+var defaultLimits = Limits{}.orDefault()
 
 // NewLimitedReader returns a Reader with other limits.
 func NewLimitedReader(r io.Reader, limits Limits) *Reader {
-	return &Reader{src: bufio.NewReaderSize(r, bufferSize), limits: limits.orDefault()}
+	limits = limits.orDefault()
+	return &Reader{src: buffer{src: r}, limits: &limits}
 }
 
 // Read returns the next complete frame, and waits for it as long as the
@@ -78,8 +77,16 @@ func (r *Reader) wait() {
 	if r.err != nil {
 		return
 	}
-	if _, err := r.src.Peek(1); err != nil {
+	if _, err := r.src.peek(1); err != nil {
 		r.err = r.ended(err)
+	}
+}
+
+// shed gives up memory that is of no use before something comes.
+func (r *Reader) shed() {
+	r.src.shed()
+	if len(r.open) == 0 {
+		r.open = nil
 	}
 }
 
@@ -107,8 +114,7 @@ func (r *Reader) frame(wait bool) (v Value, complete bool, err error) {
 // arrived says whether the next header is in the buffer, and with it the string
 // that it announces. A streamed string counts as out of reach.
 func (r *Reader) arrived() bool {
-	b, _ := r.src.Peek(r.src.Buffered())
-	header, behind, ended := bytes.Cut(b, []byte{'\n'})
+	header, behind, ended := bytes.Cut(r.src.buffered(), []byte{'\n'})
 	if !ended || len(header) == 0 {
 		return ended
 	}
@@ -128,7 +134,7 @@ func (r *Reader) arrived() bool {
 // complete value, or none if the header has opened an aggregate.
 func (r *Reader) next() (v Value, complete bool, err error) {
 	r.at = r.off
-	t, err := r.src.ReadByte()
+	t, err := r.src.readByte()
 	if err != nil {
 		return Value{}, false, r.ended(err)
 	}

@@ -7,8 +7,7 @@ import (
 
 // lines is how many lines have been read ahead. No value takes less than one.
 func (r *Reader) lines() int {
-	b, _ := r.src.Peek(r.src.Buffered())
-	return bytes.Count(b, []byte{'\n'})
+	return bytes.Count(r.src.buffered(), []byte{'\n'})
 }
 
 // elems returns room for the elements of an aggregate.
@@ -23,8 +22,8 @@ func (r *Reader) elems(n int) []Value {
 
 // expected is how many elements get room on the word of a header alone.
 func (r *Reader) expected(kind Kind) int {
-	if len(r.wanted) > 0 && len(r.open) == 0 && kind == Map {
-		return 2*len(r.wanted) + 1
+	if r.wanted != nil && len(r.open) == 0 && kind == Map {
+		return 2*len(*r.wanted) + 1
 	}
 	return firstElems
 }
@@ -32,11 +31,11 @@ func (r *Reader) expected(kind Kind) int {
 // unwanted says whether the value that comes next is that of a key which nobody
 // will look up. What stands inside such a value is read like anything else.
 func (r *Reader) unwanted() bool {
-	if len(r.wanted) == 0 || len(r.open) != 1 || r.open[0].kind != Map {
+	if r.wanted == nil || len(r.open) != 1 || r.open[0].kind != Map {
 		return false
 	}
 	last := len(r.open[0].elems) - 1
-	return last >= 0 && last%2 == 0 && !slices.Contains(r.wanted, r.open[0].elems[last].Str)
+	return last >= 0 && last%2 == 0 && !slices.Contains(*r.wanted, r.open[0].elems[last].Str)
 }
 
 // text makes a string. The words that stand in nearly every frame of a

@@ -32,7 +32,7 @@ func TestWantedKeys(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := NewReader(strings.NewReader(c.stream))
-			r.wanted = looked
+			r.wanted = &looked
 			b := receive(r)
 			require.Equal(t, c.frames, b.Frames)
 			require.NoError(t, b.Err)
@@ -58,7 +58,7 @@ func TestRoomIsNotSharedTwice(t *testing.T) {
 // A stream that breaks at the start of a batch says so once, with its own error.
 func TestErrorOfAWait(t *testing.T) {
 	r := NewReader(io.MultiReader(strings.NewReader(":1\r\n*2\r\n:1\r\n"), brokenStream{}))
-	r.wanted = looked
+	r.wanted = &looked
 	require.Equal(t, []Value{number(1)}, receive(r).Frames)
 	for range 2 {
 		require.Equal(t, errBroken, receive(r).Err)

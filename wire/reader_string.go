@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"strings"
 )
@@ -12,17 +10,17 @@ import (
 // is good until the next read.
 func (r *Reader) line() ([]byte, error) {
 	limit := min(maxLine, r.limits.Bulk)
-	line, err := r.src.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
+	line, ended, err := r.src.readLine()
+	if !ended && err == nil {
 		line, err = r.longLine(line, limit)
 	}
 	r.off += int64(len(line))
 	if err != nil {
 		return nil, cut(err)
 	}
-	text, ended := bytes.CutSuffix(line, []byte("\r\n"))
+	text, proper := bytes.CutSuffix(line, []byte("\r\n"))
 	switch {
-	case !ended || bytes.IndexByte(text, '\r') >= 0:
+	case !proper || bytes.IndexByte(text, '\r') >= 0:
 		return nil, r.broken("a line that is broken otherwise than by CR LF")
 	case len(text) > limit:
 		return nil, r.broken("a line of more than %d bytes", limit)
@@ -34,9 +32,9 @@ func (r *Reader) line() ([]byte, error) {
 func (r *Reader) longLine(start []byte, limit int) ([]byte, error) {
 	line := bytes.Clone(start)
 	for len(line) <= limit {
-		part, err := r.src.ReadSlice('\n')
+		part, ended, err := r.src.readLine()
 		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
+		if ended || err != nil {
 			return line, err
 		}
 	}
@@ -88,10 +86,10 @@ func (r *Reader) sized(header []byte, before int) (string, error) {
 
 // payload reads n bytes and the line break behind them.
 func (r *Reader) payload(n int) (string, error) {
-	if n > bufferSize-2 {
+	if n > maxBuffer-2 {
 		return r.longPayload(n)
 	}
-	b, err := r.src.Peek(n + 2)
+	b, err := r.src.peek(n + 2)
 	if err != nil {
 		return "", cut(err)
 	}
@@ -100,19 +98,19 @@ func (r *Reader) payload(n int) (string, error) {
 	}
 	s := r.text(b[:n])
 	r.off += int64(len(b))
-	_, err = r.src.Discard(len(b))
-	return s, err
+	r.src.discard(len(b))
+	return s, nil
 }
 
 // longPayload is payload for what does not fit in the buffer. Its room grows
 // with what arrives.
 func (r *Reader) longPayload(n int) (string, error) {
 	var s strings.Builder
-	if _, err := io.CopyN(&s, r.src, int64(n)); err != nil {
+	if _, err := io.CopyN(&s, &r.src, int64(n)); err != nil {
 		return "", cut(err)
 	}
 	var end [2]byte
-	if _, err := io.ReadFull(r.src, end[:]); err != nil {
+	if _, err := io.ReadFull(&r.src, end[:]); err != nil {
 		return "", cut(err)
 	}
 	if string(end[:]) != "\r\n" {
@@ -130,7 +128,7 @@ func (r *Reader) overrun(n int) error {
 func (r *Reader) chunks() (string, error) {
 	var s strings.Builder
 	for {
-		t, err := r.src.ReadByte()
+		t, err := r.src.readByte()
 		if err != nil {
 			return "", cut(err)
 		}

@@ -31,8 +31,7 @@ type Socket struct {
 	Rotated <-chan Login
 
 	conn   net.Conn
-	frames chan Batch
-	closed chan struct{}
+	frames chan Batch // closed behind an error
 	after  func()
 	fresh  bool
 	until  time.Time // the deadline of writes
@@ -41,7 +40,7 @@ type Socket struct {
 const (
 	// backlog is how many batches may wait for the owner. A reader that waits
 	// costs nothing but the server's patience.
-	backlog = 4
+	backlog = 1
 	// batchSize bounds a batch.
 	batchSize = 64
 	// batchRoom is how many values get room together at most: the replies to
@@ -67,26 +66,39 @@ const (
 func NewSocket(conn net.Conn, id string, login Login, after func()) *Socket {
 	s := &Socket{
 		ID: id, Login: login, conn: conn, after: after, fresh: true,
-		frames: make(chan Batch, backlog), closed: make(chan struct{}),
+		frames: make(chan Batch, backlog),
 	}
-	go s.read()
+	r := NewReader(conn)
+	r.wanted = &looked
+	go s.read(r, 0)
 	return s
 }
 
-func (s *Socket) read() {
-	r := NewReader(s.conn)
-	r.wanted = looked
-	for {
-		b := receive(r)
-		select {
-		case s.frames <- b:
-		case <-s.closed:
-			return
-		}
-		if b.Err != nil {
+// youth is how long a goroutine reads at least before another one goes on.
+const youth = 100 * time.Millisecond
+
+// read reads until the end, or until it has done so for as long as least and
+// another goroutine goes on.
+func (s *Socket) read(r *Reader, least time.Duration) {
+	born := time.Now()
+	for r.wait(); s.deliver(r); r.wait() {
+		if time.Since(born) >= least {
+			r.shed()
+			go s.read(r, youth)
 			return
 		}
 	}
+}
+
+// deliver reads what has come and hands it to the owner. It returns false when
+// nothing follows.
+func (s *Socket) deliver(r *Reader) bool {
+	b := receive(r)
+	s.frames <- b
+	if b.Err != nil {
+		close(s.frames)
+	}
+	return b.Err == nil
 }
 
 // receive waits for what comes next and reads it. The room for its values is one
@@ -169,11 +181,12 @@ func (s *Socket) Quiet() bool { return len(s.frames) == 0 }
 // not wait for it: TLS says good-bye to a peer that may not listen, and what is
 // called after may be anybody's code.
 func (s *Socket) Close() {
-	close(s.closed)
 	go func() {
 		_ = s.conn.Close() // the lock is given up either way
 		if s.after != nil {
 			s.after()
+		}
+		for range s.frames { // the reader may wait for room
 		}
 	}()
 }

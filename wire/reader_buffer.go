@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"bytes"
+	"io"
+)
+
+const (
+	// bufferSize is the size of a quiet connection's buffer. Each held lock has
+	// one. The replies to an acquire, about 400 bytes, fit in it.
+	bufferSize = 512
+	// idleSize is its size when nothing is expected for a while.
+	idleSize = 64
+	// maxBuffer bounds the buffer. Longer strings and lines are not read
+	// through it.
+	maxBuffer = 4 << 10
+	// quietReads is the number of short reads in a row after which a buffer
+	// that has grown shrinks again. One is not enough: in a series of acquires
+	// long reads and short ones alternate.
+	quietReads = 8
+	// emptyReads is the number of reads without a byte or an error after which
+	// the source counts as broken.
+	emptyReads = 100
+)
+
+// buffer reads ahead. Unlike a bufio.Reader it grows when the bytes that
+// arrive fill it, and shrinks when few arrive. It never grows because a header
+// announces many bytes.
+type buffer struct {
+	src      io.Reader
+	data     []byte
+	from, to int  // the bytes that are read and not yet taken
+	full     bool // the last read filled the buffer
+	short    int  // reads in a row that a buffer of bufferSize could have taken
+	err      error
+}
+
+// buffered returns the bytes that are read and not yet taken.
+func (b *buffer) buffered() []byte { return b.data[b.from:b.to] }
+
+// fill reads at least one more byte. The caller makes sure that the buffer is
+// not at its largest and full.
+func (b *buffer) fill() error {
+	if b.err != nil {
+		return b.err
+	}
+	if b.to == 0 || b.from > 0 || b.to == len(b.data) {
+		b.makeRoom()
+	}
+	for range emptyReads {
+		n, err := b.src.Read(b.data[b.to:])
+		b.to += n
+		b.err = err
+		if n > 0 {
+			b.measure()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}
+
+// measure takes note of how much a read has brought.
+func (b *buffer) measure() {
+	b.full = b.to == len(b.data)
+	if b.short++; b.to > bufferSize {
+		b.short = 0
+	}
+}
+
+// makeRoom moves what is left to the front, and changes the size of the buffer
+// if it is too small or has been too large for a while.
+func (b *buffer) makeRoom() {
+	rest := b.buffered()
+	size := len(b.data)
+	switch {
+	case size == 0:
+		size = bufferSize
+	case size < maxBuffer && (b.full || len(rest) == size):
+		size = max(2*size, bufferSize)
+	case size > bufferSize && b.short >= quietReads && len(rest) == 0:
+		size = bufferSize
+	}
+	if size != len(b.data) {
+		b.data = make([]byte, size)
+		b.full = false
+	}
+	b.from, b.to = 0, copy(b.data, rest)
+}
+
+// shed leaves a small buffer, unless there is something in the present one.
+func (b *buffer) shed() {
+	if b.from == b.to && len(b.data) > idleSize {
+		b.data, b.from, b.to = make([]byte, idleSize), 0, 0
+	}
+}
+
+// peek returns the next n bytes, at most maxBuffer, and takes none of them.
+func (b *buffer) peek(n int) ([]byte, error) {
+	for b.to-b.from < n {
+		if err := b.fill(); err != nil {
+			return nil, err
+		}
+	}
+	return b.data[b.from : b.from+n], nil
+}
+
+func (b *buffer) discard(n int) { b.from += n }
+
+func (b *buffer) readByte() (byte, error) {
+	if b.from == b.to {
+		if err := b.fill(); err != nil {
+			return 0, err
+		}
+	}
+	c := b.data[b.from]
+	b.from++
+	return c, nil
+}
+
+// readLine returns the bytes up to and with the next line break. Without ended
+// it returns what there is: maxBuffer bytes that have none, or fewer and an
+// error. The result is valid until the next read.
+func (b *buffer) readLine() (line []byte, ended bool, err error) {
+	for searched := 0; ; {
+		rest := b.buffered()
+		if i := bytes.IndexByte(rest[searched:], '\n'); i >= 0 {
+			b.from += searched + i + 1
+			return rest[:searched+i+1], true, nil
+		}
+		searched = len(rest)
+		if searched < maxBuffer {
+			err = b.fill()
+		}
+		if searched == maxBuffer || err != nil {
+			b.from = b.to
+			return rest, false, err
+		}
+	}
+}
+
+// Read is for strings that are too long for the buffer.
+func (b *buffer) Read(p []byte) (int, error) {
+	if b.from == b.to {
+		if b.err != nil {
+			return 0, b.err
+		}
+		return b.src.Read(p)
+	}
+	n := copy(p, b.buffered())
+	b.from += n
+	return n, nil
+}
