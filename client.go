@@ -93,13 +93,13 @@ func (c *core) presence(name string, o lockOptions, once bool) *lock {
 	if err := o.validate(name); err != nil || c.err != nil {
 		return &lock{name: name, err: cmp.Or(c.err, err)}
 	}
-	h := c.newParticipant(name, o)
-	l := c.handle(name, o)
+	h := c.newParticipant(name, o) // the functions below refer to it, not to name, which is larger
+	l := c.handle(name, o, once)
 	l.loop = actor.NewLoop(actor.Config{
 		Channel:     name,
-		Waiters:     wire.WaitersChannel(name),
-		WakeChannel: func(id string) string { return wire.WakeChannel(name, id) },
-		Response:    func() string { return wire.ResponseChannel(name, endpoint.NewID()) },
+		Waiters:     func() string { return wire.WaitersChannel(h.name) },
+		WakeChannel: func(id string) string { return wire.WakeChannel(h.name, id) },
+		Response:    func() string { return wire.ResponseChannel(h.name, endpoint.NewID()) },
 		Jitter:      rand.Float64,
 		Shared:      o.shared,
 		Fenced:      o.fenced,
@@ -119,22 +119,20 @@ func (c *core) presence(name string, o lockOptions, once bool) *lock {
 	return l
 }
 
-func (c *core) handle(name string, o lockOptions) *lock {
-	return &lock{name: name, client: c.loop, onLost: o.onLost}
+func (c *core) handle(name string, o lockOptions, once bool) *lock {
+	return &lock{name: name, client: c.loop, once: once, onLost: o.onLost}
 }
 
 func (c *core) newParticipant(name string, o lockOptions) *participant {
 	return &participant{
 		client: c.loop, reporter: c.reporter, log: c.log, name: name, label: o.label,
-		unconfirmedNote: "the connection was closed",
-		health:          o.health, maxWait: o.maxWait, locks: map[*lock]*lockState{},
+		health: o.health, maxWait: o.maxWait,
 	}
 }
 
 // register has a Lock closed with the client, and starts its participant unless
 // another Lock with the same key has one.
 func (c *core) register(l *lock, key shareKey) {
-	l.closed = make(chan struct{})
 	switch loop := c.loop.Register(key, l, l.loop); loop {
 	case nil:
 		l.loop, l.err = nil, ErrClosed

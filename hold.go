@@ -17,11 +17,11 @@ type Hold struct{ *holdState }
 // holdState is what a hold and its lock's goroutine share. What changes in it
 // changes once, before the channel or context that tells of it is closed.
 type holdState struct {
-	loop     *actor.Loop
-	call     *request
-	name, id string
-	token    int64
-	hold     weak.Pointer[Hold] // the program's, for OnLost
+	loop  *actor.Loop
+	call  *request
+	id    string
+	token int64
+	hold  weak.Pointer[Hold] // the program's, for OnLost
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -30,9 +30,9 @@ type holdState struct {
 	result   error
 }
 
-func newHoldState(loop *actor.Loop, name string, g actor.Grant, call *request) *holdState {
+func newHoldState(loop *actor.Loop, g actor.Grant, call *request) *holdState {
 	t := &holdState{
-		loop: loop, call: call, name: name, id: g.ID, token: g.Token,
+		loop: loop, call: call, id: g.ID, token: g.Token,
 		lost: make(chan struct{}), finished: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
@@ -52,7 +52,7 @@ func newHold(t *holdState, log *slog.Logger) *Hold {
 	whenDropped(h, func(t *holdState) {
 		if t.ctx.Err() == nil {
 			// The handler may take its time, and the collector waits.
-			go log.Warn("a Hold was dropped without Release; the lock stays held", keyLock, t.name, keyHolder, t.id)
+			go log.Warn("a Hold was dropped without Release; the lock stays held", keyLock, t.call.lock.name, keyHolder, t.id)
 		}
 	}, t)
 	return h
@@ -135,12 +135,12 @@ func (h *Hold) Owned(ctx context.Context) (bool, error) {
 	case o := <-q.reply:
 		return o.owned, o.err
 	case <-ctx.Done():
-		return false, fmt.Errorf("tether: owned %q: %w", h.name, contextError(ctx))
+		return false, fmt.Errorf("tether: owned %q: %w", h.Name(), contextError(ctx))
 	}
 }
 
 // Name returns the name of the lock.
-func (h *Hold) Name() string { return h.name }
+func (h *Hold) Name() string { return h.call.lock.name }
 
 // Release gives the lock back and waits until the server has confirmed it, its
 // connection ends, which is as good, ctx ends, or 5 seconds have passed. The

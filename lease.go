@@ -59,8 +59,8 @@ func (c *Client) Lease(name string, opts ...LockOption) *Lock {
 		return newLock(&lock{name: name, err: err})
 	}
 	h := c.newParticipant(name, o)
-	h.unconfirmedNote = "the key goes by itself after its TTL"
-	l := c.handle(name, o)
+	h.lease = true
+	l := c.handle(name, o, false)
 	l.loop = actor.NewLeaseLoop(actor.LeaseConfig{
 		ID:      endpoint.NewID,
 		Jitter:  rand.Float64,

@@ -40,10 +40,12 @@ type lock struct {
 	client *clientLoop
 	loop   *actor.Loop
 	onLost func(*Hold)
-	// closed is closed by the participant, which takes no acquire of the lock
-	// from then on. It is nil for a one-shot call.
-	closed chan struct{}
+	once   bool  // a one-shot call
 	err    error // of every call
+
+	// Of the participant's goroutine.
+	state  *lockState // nil while the participant has nothing to remember
+	closed bool       // the lock was closed beside others, and acquires no more
 }
 
 // Result is the outcome of [Lock.AcquireAsync]: a hold or an error.

@@ -8,6 +8,7 @@ import (
 
 // lockState is what a participant knows about one of the Locks that it serves.
 type lockState struct {
+	lock     *lock
 	requests []*request // that wait, hold, or have not left yet, in order
 	lost     bool       // the hold that ended last
 	dropped  bool       // its handle is gone
@@ -15,9 +16,6 @@ type lockState struct {
 	events   chan Event
 	missed   int // of the events
 }
-
-// isClosed says whether the lock was closed beside others of its participant.
-func (l *lock) isClosed() bool { return isClosed(l.closed) }
 
 // isClosed says whether a channel is closed, one on which nothing is sent.
 func isClosed(c <-chan struct{}) bool {
@@ -31,17 +29,16 @@ func isClosed(c <-chan struct{}) bool {
 
 // lockState returns the state of a lock, which begins here if there is none.
 func (p *participant) lockState(l *lock) *lockState {
-	m := p.locks[l]
-	if m == nil {
-		m = &lockState{dropped: l.closed == nil}
-		p.locks[l] = m
+	if l.state == nil {
+		l.state = &lockState{lock: l, dropped: l.once}
+		p.locks = append(p.locks, l.state)
 	}
-	return m
+	return l.state
 }
 
 // acquire passes an acquire to the machine.
 func (p *participant) acquire(q *request, feed func(actor.Input)) {
-	if q.lock.isClosed() {
+	if q.lock.closed {
 		q.unwatch()
 		q.result <- Result{Err: ErrClosed}
 		return
@@ -53,7 +50,7 @@ func (p *participant) acquire(q *request, feed func(actor.Input)) {
 
 // finish forgets a request that has ended.
 func (p *participant) finish(q *request) {
-	m := p.locks[q.lock]
+	m := q.lock.state
 	if m == nil {
 		return
 	}
@@ -64,7 +61,7 @@ func (p *participant) finish(q *request) {
 // handleDropped notes that a lock's handle is gone. What it holds or waits for
 // goes on.
 func (p *participant) handleDropped(d lockDropped, feed func(actor.Input)) {
-	if m := p.locks[d.lock]; m != nil {
+	if m := d.lock.state; m != nil {
 		m.dropped = true
 		p.forgetIfDone(d.lock, m)
 	}
@@ -75,9 +72,10 @@ func (p *participant) handleDropped(d lockDropped, feed func(actor.Input)) {
 
 // forgetIfDone forgets a lock that is closed or dropped and has no request left.
 func (p *participant) forgetIfDone(l *lock, m *lockState) {
-	if len(m.requests) == 0 && (m.dropped || l.isClosed()) {
+	if l.state == m && len(m.requests) == 0 && (m.dropped || l.closed) {
 		p.end(m)
-		delete(p.locks, l)
+		i := slices.Index(p.locks, m)
+		p.locks, l.state = slices.Delete(p.locks, i, i+1), nil
 	}
 }
 
@@ -95,7 +93,7 @@ func (p *participant) end(m *lockState) {
 
 // state is that of one lock.
 func (p *participant) state(l *lock, s actor.State) State {
-	m := p.locks[l]
+	m := l.state
 	switch {
 	case m == nil:
 		return Idle
@@ -114,7 +112,7 @@ func (q *request) holds() bool { return q.hold != nil && q.hold.ctx.Err() == nil
 
 // eventsOf returns the channel of a lock's events.
 func (p *participant) eventsOf(l *lock) <-chan Event {
-	if l.isClosed() {
+	if l.closed {
 		return endedEvents()
 	}
 	m := p.lockState(l)
@@ -132,8 +130,8 @@ func (p *participant) eventReaders(call actor.Call) []*lockState {
 		return nil
 	}
 	var all []*lockState
-	for l, m := range p.locks {
-		if m.events != nil && (call == nil || call.(*request).lock == l) {
+	for _, m := range p.locks {
+		if m.events != nil && (call == nil || call.(*request).lock == m.lock) {
 			all = append(all, m)
 		}
 	}
@@ -150,9 +148,7 @@ func (p *participant) closeLock(c closeLock, feed func(actor.Input)) {
 	}
 	m := p.lockState(c.lock)
 	m.closers = append(m.closers, c.left)
-	if !isClosed(c.lock.closed) {
-		close(c.lock.closed)
-	}
+	c.lock.closed = true
 	for _, q := range slices.Clone(m.requests) {
 		feed(q.closing())
 	}
@@ -166,8 +162,8 @@ func (p *participant) closeLock(c closeLock, feed func(actor.Input)) {
 // does not ask whether that one's handle is known to be gone: the news may still be
 // on its way.
 func (p *participant) servesOthers(l *lock) bool {
-	for other, m := range p.locks {
-		if other != l && !other.isClosed() && len(m.requests) > 0 {
+	for _, m := range p.locks {
+		if m.lock != l && !m.lock.closed && len(m.requests) > 0 {
 			return true
 		}
 	}

@@ -20,7 +20,7 @@ func (p *participant) tellLost(t *holdState) {
 func callLost(fn func(*Hold), h *Hold, log *slog.Logger) {
 	defer func() {
 		if p := recover(); p != nil {
-			logPanic(log, "panic in OnLost", p, slog.String(keyLock, h.name), slog.String(keyHolder, h.id))
+			logPanic(log, "panic in OnLost", p, slog.String(keyLock, h.Name()), slog.String(keyHolder, h.id))
 		}
 	}()
 	fn(h)

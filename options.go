@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+	"unique"
 )
 
 // Option configures a [Client].
@@ -239,9 +240,13 @@ func options(opts []LockOption) lockOptions {
 
 // shareKey tells which Locks of a client share a local queue, and with it one
 // participant: those of the same name and the same options. The zero value stands
-// for none.
+// for none. Most locks of a program have the same options, which are kept once.
 type shareKey struct {
-	name                                          string
+	name    string
+	options unique.Handle[shareOptions]
+}
+
+type shareOptions struct {
 	once, shared, fenced                          bool
 	label                                         string
 	health, selfCheck, unavailable, poll, maxWait time.Duration
@@ -249,7 +254,9 @@ type shareKey struct {
 
 // shareKey is the key of a presence lock. OnLost is left out: it concerns one Lock.
 func (o *lockOptions) shareKey(name string, once bool) shareKey {
-	return shareKey{name, once, o.shared, o.fenced, o.label, o.health, o.selfCheck, o.unavailable, o.poll, o.maxWait}
+	return shareKey{name, unique.Make(shareOptions{
+		once, o.shared, o.fenced, o.label, o.health, o.selfCheck, o.unavailable, o.poll, o.maxWait,
+	})}
 }
 
 func (o *lockOptions) given(name string, d, least time.Duration) time.Duration {

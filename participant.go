@@ -14,17 +14,17 @@ import (
 // participant is the environment of one participant's goroutine: the Locks that it
 // serves, and their callers. It belongs to that goroutine.
 type participant struct {
-	client          *clientLoop
-	reporter        *reporter
-	log             *slog.Logger
-	actor           *actor.Loop
-	reportedEnd     bool // the client's loop knows that it ends
-	name, label     string
-	unconfirmedNote string // what becomes of a release that is not confirmed
+	client      *clientLoop
+	reporter    *reporter
+	log         *slog.Logger
+	actor       *actor.Loop
+	reportedEnd bool // the client's loop knows that it ends
+	name, label string
+	lease       bool
 
 	health     time.Duration
 	maxWait    time.Duration
-	locks      map[*lock]*lockState
+	locks      []*lockState
 	lastHolder *lock      // of the grant that came last
 	loss       *LostError // of the hold that ended last
 	readers    int        // Locks whose events are read
@@ -107,15 +107,15 @@ func (p *participant) Park(s *wire.Socket, last bool) {
 	p.client.Put(s, p.actor)
 }
 
-func (p *participant) Watch(addr string, moved chan<- error) { p.client.Watch(addr, p.health, moved) }
+func (p *participant) Watch(addr string) <-chan error { return p.client.Watch(addr, p.health) }
 
-func (p *participant) Unwatch(moved chan<- error) { p.client.Unwatch(moved) }
+func (p *participant) Unwatch(moved <-chan error) { p.client.Unwatch(moved) }
 
 func (p *participant) Perform(e actor.Effect) actor.Input {
 	switch e := e.(type) {
 	case actor.Grant:
 		q := e.Call.(*request)
-		q.hold = newHoldState(p.actor, p.name, e, q)
+		q.hold = newHoldState(p.actor, e, q)
 		p.lastHolder = q.lock
 		q.result <- Result{Hold: newHold(q.hold, p.log)}
 	case actor.Refuse:
@@ -143,7 +143,7 @@ func (p *participant) refuse(e actor.Refuse) {
 	q := e.Call.(*request)
 	q.unwatch()
 	err := ErrClosed
-	if !q.lock.isClosed() {
+	if !q.lock.closed {
 		err = acquireError(p.name, p.maxWait, seenFrom(e.Refusal, q.lock == p.lastHolder))
 	}
 	p.finish(q)
@@ -171,7 +171,7 @@ func (p *participant) endHold(e actor.End) {
 		return
 	}
 	p.lockState(q.lock).lost = true
-	if !q.lock.isClosed() {
+	if !q.lock.closed {
 		p.finish(q) // one that was closed has yet to leave
 	}
 	p.loss = &LostError{Name: p.name, HolderID: t.id, At: time.Now(), cause: notContextError(publicError(e.Loss))}
@@ -195,8 +195,10 @@ func (p *participant) unconfirmed(t *holdState, err error) error {
 		return nil
 	case errors.Is(err, actor.ErrNotOwned):
 		return &LostError{Name: p.name, HolderID: t.id, At: time.Now(), cause: err}
+	case p.lease:
+		return fmt.Errorf("tether: release of %q not confirmed, the key goes by itself after its TTL: %w", p.name, publicError(err))
 	default:
-		return fmt.Errorf("tether: release of %q not confirmed, %s: %w", p.name, p.unconfirmedNote, publicError(err))
+		return fmt.Errorf("tether: release of %q not confirmed, the connection was closed: %w", p.name, publicError(err))
 	}
 }
 

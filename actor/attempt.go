@@ -64,7 +64,7 @@ func (m *Machine) attemptWith(fresh bool) {
 }
 
 func (m *Machine) dialed(in Dialed) {
-	m.link = link{up: true, id: in.ID, wake: m.cfg.WakeChannel(in.ID), reused: !in.Fresh, dial: m.link.dial, roundTrip: m.link.roundTrip}
+	m.link = link{up: true, id: in.ID, reused: !in.Fresh, dial: m.link.dial, roundTrip: m.link.roundTrip}
 	m.join()
 }
 
@@ -218,9 +218,9 @@ func (m *Machine) grant() {
 	m.claimHold()
 	m.link.queued = false
 	m.phase, m.state = holding, Held
-	m.hold = hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, nextCheck: m.now.Add(m.cfg.Health)}
+	m.setHold(hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, nextCheck: m.now.Add(m.cfg.Health)})
 	if m.cfg.SelfCheck > 0 {
-		m.hold.selfCheck.next = m.now.Add(m.cfg.SelfCheck)
+		m.selfCheck.next = m.now.Add(m.cfg.SelfCheck)
 	}
 	call := m.current
 	list := m.unsubscribes(nil, func(channel string) bool { return channel == m.cfg.Channel || channel == m.link.wake })

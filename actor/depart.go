@@ -63,11 +63,11 @@ func (m *Machine) leaveCommands(list []Command) []Command {
 	if m.leave.keepsWakeChannel {
 		list = append(list, Command{Op: Hello, Naming: IdleName})
 		if m.link.find(m.link.wake) == nil {
-			list = append(list, Command{Op: Subscribe, Channel: m.link.wake})
+			list = append(list, Command{Op: Subscribe, Channel: m.wakeChannel()})
 		}
 	}
 	return m.unsubscribes(list, func(channel string) bool {
-		return m.leave.keepsWakeChannel && (channel == m.link.wake || channel == m.cfg.Waiters && !m.leave.endsHold)
+		return m.leave.keepsWakeChannel && (channel == m.link.wake || channel == m.link.waiters && !m.leave.endsHold)
 	})
 }
 
@@ -143,7 +143,7 @@ func (m *Machine) finishHold(d departure, err error) {
 		}
 	}
 	clear(m.hold.calls)
-	m.hold = hold{calls: m.hold.calls[:0]}
+	m.setHold(hold{calls: m.hold.calls[:0]})
 	if d.refusal != nil {
 		m.do(Refuse{d.reclaimed, *d.refusal})
 	}

@@ -46,7 +46,7 @@ func (m *model) addLock(cfg Config) *lock {
 
 // configure sets what the machines of a model have in common.
 func (l *lock) configure(cfg Config) Config {
-	cfg.Channel, cfg.Waiters, cfg.WakeChannel = lockChannel, waitersChannel, wakeChannel
+	cfg.Channel, cfg.Waiters, cfg.WakeChannel = lockChannel, func() string { return waitersChannel }, wakeChannel
 	l.responsePrefix = fmt.Sprintf("R%d.", l.num)
 	cfg.Response = func() string { return l.model.uniqueName(l.responsePrefix) }
 	cfg.Jitter = func() float64 { return l.model.jitter() }
@@ -110,7 +110,7 @@ func (m *model) format(v any) string {
 // checkPingAnswered requires that a ping is answered in the step that takes it: a
 // participant that does not answer is reaped.
 func (l *lock) checkPingAnswered(p protocol.Ping, effects []Effect) {
-	own := strings.HasPrefix(p.Response, l.responsePrefix) && p.Response != l.machine.hold.selfCheck.response
+	own := strings.HasPrefix(p.Response, l.responsePrefix) && p.Response != l.machine.selfCheck.response
 	for _, e := range effects {
 		switch e := e.(type) {
 		case Drop:

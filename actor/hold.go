@@ -10,14 +10,12 @@ import (
 // hold is one hold of the participant, from the grant until the channel is left.
 // Several calls share a reader's hold.
 type hold struct {
-	calls       []Call
-	id          string
-	token       int64
-	since       time.Time
-	nextCheck   time.Time // when the next health check is due
-	checks      []check   // under way, in the order of their replies
-	selfCheck   selfCheck
-	writerCheck writerCheck
+	calls     []Call
+	id        string
+	token     int64
+	since     time.Time
+	nextCheck time.Time // when the next health check is due
+	checks    []check   // under way, in the order of their replies
 	// unknownWaiters says that a ping came without a holder id: from a peer of
 	// another kind, which may wait and is woken by nobody.
 	unknownWaiters bool
@@ -32,6 +30,11 @@ type check struct {
 	sent time.Time
 	hold Call
 	call Call // nil for a health check
+}
+
+// setHold begins or ends a hold, without checks under way.
+func (m *Machine) setHold(h hold) {
+	m.hold, m.selfCheck, m.writerCheck = h, selfCheck{}, writerCheck{}
 }
 
 func (h *hold) has(call Call) bool { return slices.Contains(h.calls, call) }
@@ -129,7 +132,8 @@ func (m *Machine) ownHolder() protocol.Record {
 func (m *Machine) lose(err error) {
 	m.endHold(err)
 	m.drop()
-	m.hold, m.queue = hold{}, nil
+	m.setHold(hold{})
+	m.queue = nil
 	m.phase = resting
 	m.nextOrIdle()
 }
@@ -206,8 +210,8 @@ func (m *Machine) reclaimed(in Reclaimed) {
 // or of the writers that wait.
 func (m *Machine) holdDeadline() time.Time {
 	at := m.hold.nextCheck
-	for _, t := range []time.Time{m.selfCheckDue(), m.writerCheckDue()} {
-		at = earlier(at, t)
+	if m.work != nil {
+		at = earlier(at, earlier(m.selfCheckDue(), m.writerCheckDue()))
 	}
 	if len(m.hold.checks) > 0 {
 		at = earlier(at, m.answerDue())

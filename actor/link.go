@@ -10,21 +10,22 @@ import (
 // link is what the machine knows of its socket: what is subscribed and which
 // replies are due.
 type link struct {
-	up             bool
+	up       bool
+	reused   bool // it has served an earlier attempt
+	answered bool // a frame has come since the attempt began
+	// queued says that a release has put the id at the tail of a queue, and
+	// that the wake channel is subscribed.
+	queued         bool
+	pendingReplies int32
 	id             string    // holder id; it belongs to the socket
-	wake           string    // its wake channel
-	reused         bool      // it has served an earlier attempt
-	answered       bool      // a frame has come since the attempt began
+	wake           string    // its wake channel, empty until it is subscribed
+	waiters        string    // the waiters channel, likewise
 	lastFrame      time.Time // when the last frame came
-	pendingReplies int
 	subs           []subscription
 	wakes          []protocol.Queue // queues of the Wakes without a reply yet, in order
 	dial           int              // number of the last Dial
 	idleUntil      time.Time        // in phase resting: when it is parked
 	roundTrip      time.Duration    // the last one that was measured
-	// queued says that a release has put the id at the tail of a queue, and
-	// that the wake channel is subscribed.
-	queued bool
 }
 
 // outbox is the memory of what one step writes, reused by the next step that
@@ -55,6 +56,23 @@ type subscription struct {
 	channel   string
 	confirmed bool
 	leaving   bool // UNSUBSCRIBE is sent
+}
+
+// wakeChannel is the channel on which the socket is woken. Most locks never wait for
+// anybody, so its name is made when it is needed.
+func (m *Machine) wakeChannel() string {
+	if m.link.wake == "" {
+		m.link.wake = m.cfg.WakeChannel(m.link.id)
+	}
+	return m.link.wake
+}
+
+// waitersChannel is the channel of all sleepers of the lock.
+func (m *Machine) waitersChannel() string {
+	if m.link.waiters == "" {
+		m.link.waiters = m.cfg.Waiters()
+	}
+	return m.link.waiters
 }
 
 // clean reports whether another lock may use the socket: every reply is in,
@@ -113,7 +131,7 @@ func isSend(e Effect) bool {
 // outlivesProbe reports whether a channel stays subscribed from one probe to the
 // next. Response channels do not.
 func (m *Machine) outlivesProbe(channel string) bool {
-	return channel == m.cfg.Channel || channel == m.link.wake || channel == m.cfg.Waiters
+	return channel == m.cfg.Channel || channel == m.link.wake || channel == m.link.waiters
 }
 
 // unsubscribes adds an UNSUBSCRIBE to a list for each channel that is subscribed

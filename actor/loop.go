@@ -34,10 +34,11 @@ type PresenceEnvironment interface {
 	Dial(ctx context.Context) (*wire.Socket, error)
 	// Park takes a clean socket back. last says that the lock is about to end.
 	Park(s *wire.Socket, last bool)
-	// Watch sends to moved, without blocking, when new connections reach
-	// another master than the socket at addr. Unwatch ends that.
-	Watch(addr string, moved chan<- error)
-	Unwatch(moved chan<- error)
+	// Watch returns a channel that tells when new connections reach another master
+	// than the socket at addr. It is nil where there is only one master. Unwatch
+	// ends that.
+	Watch(addr string) (moved <-chan error)
+	Unwatch(moved <-chan error)
 }
 
 // LeaseEnvironment is the [Environment] of a lease: how it reaches its key.
@@ -64,7 +65,7 @@ func NewLoop(cfg Config, env PresenceEnvironment) *Loop {
 	m := NewMachine(cfg)
 	l := newLoop(env, m)
 	r := l.runner
-	r.cfg, r.presence, r.moved = &m.cfg, env, make(chan error, 1)
+	r.cfg = &m.cfg
 	return l
 }
 
@@ -87,17 +88,10 @@ func (l *Loop) Start(first any, idle *wire.Socket) {
 func newLoop(env Environment, m machine) *Loop {
 	l := &Loop{inbox: make(chan any), done: make(chan struct{})}
 	l.runner = &runner{
-		inbox: l.inbox, done: l.done, env: env, machine: m, timer: stopped(),
+		inbox: l.inbox, done: l.done, env: env, machine: m,
 	}
 	l.runner.feeder = l.runner.feed
 	return l
-}
-
-// stopped returns a timer that is not running.
-func stopped() *time.Timer {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return t
 }
 
 // Send gives a message to the lock: an [Input], or anything for
@@ -135,38 +129,35 @@ type machine interface {
 // one message, lets the machine take it, writes everything that this caused in
 // one write, and sets the timer.
 type runner struct {
-	inbox   <-chan any
+	inbox   chan any
 	done    chan struct{}
 	env     Environment
 	machine machine
 
 	// Only of a presence lock.
-	cfg      *Config // the machine's
-	presence PresenceEnvironment
+	cfg      *Config      // the machine's
 	idle     *wire.Socket // the first connection, nil for none
 	socket   *wire.Socket // nil for none
 	route    router
-	channels channels
 	lockName string // the connection's name on the channel, empty until needed
 	buf      []byte // what this turn writes
 
 	dialed     chan dialResult // nil if no dial is under way
 	cancelDial context.CancelFunc
-	moved      chan error
+	moved      <-chan error // nil where there is only one master
 
 	lease *leaseRunner // only of a lease
 
-	timer         *time.Timer
-	armed         time.Time // what the timer is set to, zero for nothing
-	now           time.Time // of this turn
-	pendingInputs []Input   // results of effects, for the machine
-	moreFrames    bool      // frames or an error of the batch are not handled yet
-	feeding       bool
+	timer         *time.Timer // nil until there is a deadline
+	armed         time.Time   // what the timer is set to, zero for nothing
+	now           time.Time   // of this turn
+	startedAt     time.Time   // of the present goroutine, zero if it may end at once
+	pendingInputs []Input     // results of effects, for the machine
 	feeder        func(Input) // the method feed, made once
+	moreFrames    bool        // frames or an error of the batch are not handled yet
+	settled       bool        // there was no turn since shed
+	feeding       bool
 	ended         bool
-
-	startedAt time.Time // of the present goroutine, zero if it may end at once
-	settled   bool      // there was no turn since shed
 }
 
 func (r *runner) run(first any) {
@@ -206,7 +197,9 @@ func (r *runner) serve() {
 func (r *runner) end() {
 	r.abandonDial()
 	r.listen(false)
-	r.timer.Stop()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
 	r.returnIdle()
 	r.env.Ended()
 	close(r.done)
@@ -238,6 +231,9 @@ func (r *runner) shed() {
 	r.machine.Shed()
 }
 
+// presence is the environment of a presence lock.
+func (r *runner) presence() PresenceEnvironment { return r.env.(PresenceEnvironment) }
+
 func (r *runner) endTurn() {
 	r.flush()
 	r.rearm()
@@ -261,8 +257,6 @@ func (r *runner) waitPresence() {
 	case err := <-r.moved:
 		r.tick()
 		r.feed(MasterMoved{Err: err})
-	case <-r.timer.C:
-		r.timeout()
 	}
 }
 
@@ -277,22 +271,32 @@ func (r *runner) waitLease() {
 	case <-r.lease.released:
 		r.tick()
 		r.feed(KeyReleased{})
-	case <-r.timer.C:
-		r.timeout()
 	}
 }
 
-func (r *runner) timeout() {
-	r.tick()
-	r.armed = time.Time{}
-	r.feed(Tick{})
+// timeUp is the message of the timer. One that comes too early does no harm.
+type timeUp struct{}
+
+// sendTimeUp is called by the timer, on a goroutine of its own. A timer that has a
+// channel costs a held lock 250 bytes more, for the channel and for its place in the
+// select.
+func (r *runner) sendTimeUp() {
+	select {
+	case r.inbox <- timeUp{}:
+	case <-r.done:
+	}
 }
 
-// takeMessage takes a message of Send.
+// takeMessage takes a message of Send, or of the timer.
 func (r *runner) takeMessage(m any) {
 	r.tick()
-	if in, ok := m.(Input); ok {
+	switch in := m.(type) {
+	case Input:
 		r.feed(in)
+		return
+	case timeUp:
+		r.armed = time.Time{}
+		r.feed(Tick{})
 		return
 	}
 	r.env.Handle(m, r.machine.State(), r.feeder)
@@ -339,7 +343,8 @@ func (r *runner) read(b wire.Batch) {
 }
 
 func (r *runner) frame(v wire.Value) {
-	in, err := r.route.input(r.channels, v)
+	link := &r.machine.(*Machine).link
+	in, err := r.route.input(channels{r.cfg.Channel, link.waiters, link.wake}, v)
 	switch {
 	case err != nil:
 		r.disconnect(err)
@@ -376,10 +381,9 @@ func (r *runner) detach() {
 	if r.socket == nil {
 		return
 	}
-	r.presence.Unwatch(r.moved)
-	select {
-	case <-r.moved:
-	default:
+	if r.moved != nil {
+		r.presence().Unwatch(r.moved)
+		r.moved = nil
 	}
 	r.socket, r.moreFrames, r.buf, r.route, r.lockName = nil, false, r.buf[:0], router{}, ""
 }
@@ -397,8 +401,7 @@ func (r *runner) dialDone(d dialResult) {
 
 func (r *runner) attach(dial int, s *wire.Socket) {
 	r.socket = s
-	r.channels = channels{r.cfg.Channel, r.cfg.Waiters, r.cfg.WakeChannel(s.ID)}
-	r.presence.Watch(s.RemoteAddr(), r.moved)
+	r.moved = r.presence().Watch(s.RemoteAddr())
 	r.feed(Dialed{Dial: dial, ID: s.ID, Fresh: s.Fresh()})
 }
 
@@ -460,21 +463,21 @@ func (r *runner) park(last bool) {
 	}
 	s := r.socket
 	r.detach()
-	r.presence.Park(s, last)
+	r.presence().Park(s, last)
 }
 
 // startDial takes an idle socket, or dials on a goroutine of its own: some
 // diallers ignore their context, and the loop must not block.
 func (r *runner) startDial(d Dial) {
 	if d.Fresh {
-		r.presence.DiscardIdle()
+		r.presence().DiscardIdle()
 	} else if s := r.takeIdle(); s != nil {
 		r.attach(d.Dial, s)
 		return
 	}
 	r.abandonDial()
 	ctx, cancel := context.WithCancel(context.Background())
-	n, env, dialed := d.Dial, r.presence, make(chan dialResult)
+	n, env, dialed := d.Dial, r.presence(), make(chan dialResult)
 	r.dialed, r.cancelDial = dialed, cancel
 	go func() {
 		s, err := env.Dial(ctx)
@@ -493,14 +496,14 @@ func (r *runner) takeIdle() *wire.Socket {
 		r.idle = nil
 		return s
 	}
-	return r.presence.Idle()
+	return r.presence().Idle()
 }
 
 // returnIdle returns the socket that the lock began with, if it ended before it
 // needed one.
 func (r *runner) returnIdle() {
 	if r.idle != nil {
-		r.presence.Park(r.idle, false)
+		r.presence().Park(r.idle, false)
 	}
 }
 
@@ -532,5 +535,9 @@ func (r *runner) rearm() {
 		return
 	}
 	r.armed = at
+	if r.timer == nil {
+		r.timer = time.AfterFunc(time.Until(at), r.sendTimeUp)
+		return
+	}
 	r.timer.Reset(time.Until(at))
 }

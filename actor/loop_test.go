@@ -87,7 +87,7 @@ func newTestEnvironment(t *testing.T) *testEnvironment {
 
 func (env *testEnvironment) start() *Loop {
 	l := NewLoop(Config{
-		Channel: "C", Waiters: "WAIT", WakeChannel: func(id string) string { return "W" + id },
+		Channel: "C", Waiters: func() string { return "WAIT" }, WakeChannel: func(id string) string { return "W" + id },
 		Response: func() string { return "R" }, Jitter: func() float64 { return 0.5 },
 		Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
 	}, env)
@@ -115,10 +115,14 @@ func (env *testEnvironment) Dial(ctx context.Context) (*wire.Socket, error) {
 	}
 }
 
-func (env *testEnvironment) Park(s *wire.Socket, _ bool)        { env.parked <- s }
-func (env *testEnvironment) Watch(_ string, moved chan<- error) { env.masterMoved <- moved }
-func (env *testEnvironment) Unwatch(chan<- error)               {}
-func (env *testEnvironment) Ended()                             { close(env.effects) }
+func (env *testEnvironment) Park(s *wire.Socket, _ bool) { env.parked <- s }
+func (env *testEnvironment) Watch(string) <-chan error {
+	moved := make(chan error, 1)
+	env.masterMoved <- moved
+	return moved
+}
+func (env *testEnvironment) Unwatch(<-chan error) {}
+func (env *testEnvironment) Ended()               { close(env.effects) }
 
 // query is a message to the environment, which feeds the input to the machine and
 // sends the state that the lock was in.

@@ -71,7 +71,7 @@ type Config struct {
 	// Channel is the lock's name and channel.
 	Channel string
 	// Waiters is the channel that sleepers are subscribed to.
-	Waiters string
+	Waiters func() string
 	// WakeChannel returns the wake channel of a holder id.
 	WakeChannel func(id string) string
 	// Response returns the name of a response channel that was never used.
@@ -159,19 +159,17 @@ const (
 // Machine is the state of one lock. It is not safe for concurrent use: one
 // goroutine owns it.
 type Machine struct {
-	cfg       Config
-	crowdSize int // with more subscribers than this a contender gives way to others
-	phase     phase
-	state     State
-
-	link      link
-	mode      protocol.Mode // of the own record
-	joining   bool          // the own record is a reader's that does not hold
-	isElected bool          // the own record says elected
-
-	unreferenced bool // ends when idle: nobody has a handle
+	cfg          Config
+	crowdSize    int // with more subscribers than this a contender gives way to others
+	phase        phase
+	state        State
+	mode         protocol.Mode // of the own record
+	joining      bool          // the own record is a reader's that does not hold
+	isElected    bool          // the own record says elected
+	unreferenced bool          // ends when idle: nobody has a handle
 	closing      bool
 
+	link  link
 	calls callQueue      // the first is served
 	queue protocol.Queue // those that wait for this participant to leave
 	hold  hold
@@ -189,6 +187,15 @@ type work struct {
 	probe   probe
 	reaper  reaper
 	leave   departure // in phase leaving
+
+	// Checks of a hold that few holds have.
+	selfCheck   selfCheck
+	writerCheck writerCheck
+}
+
+// needed reports whether a hold has such checks.
+func (w *work) needed() bool {
+	return w.selfCheck != (selfCheck{}) || w.writerCheck.asked != nil || !w.writerCheck.next.IsZero()
 }
 
 // currentCall is what is known about the acquire being served.
@@ -259,7 +266,9 @@ func (m *Machine) Shed() {
 	if m.phase != holding && m.phase != resting {
 		return
 	}
-	m.work = nil
+	if m.work != nil && !m.work.needed() {
+		m.work = nil
+	}
 	if len(m.calls) == 0 {
 		m.calls = nil
 	}

@@ -59,7 +59,7 @@ func (m *Machine) sendProbe(p phase, before ...Command) {
 	})
 	if m.probe.ping.Want != 0 && m.link.find(m.link.wake) == nil {
 		// A participant that has read the ping may wake its sender at any moment.
-		list = append(list, Command{Op: Subscribe, Channel: m.link.wake})
+		list = append(list, Command{Op: Subscribe, Channel: m.wakeChannel()})
 	}
 	list = append(list, Command{Op: Subscribe, Channel: m.probe.response})
 	list = append(list, before...)
@@ -85,7 +85,7 @@ func (m *Machine) pinged(p protocol.Ping) {
 	case p.Response == m.probe.response && m.probe.response != "":
 		m.probe.ownPing = true
 		m.progress()
-	case p.Response == m.hold.selfCheck.response && m.hold.selfCheck.response != "":
+	case p.Response == m.selfCheck.response && m.selfCheck.response != "":
 		m.send(Command{Op: Answer, Channel: p.Response, Record: new(m.record(0))})
 	case p.ID == m.link.id || m.link.find(m.cfg.Channel) == nil:
 	default:
@@ -141,7 +141,7 @@ func (m *Machine) record(place int) protocol.Record {
 // answered takes an answer to a ping of a probe or of a self check.
 func (m *Machine) answered(in Answered) {
 	r := in.Record
-	if m.phase == holding && in.Response == m.hold.selfCheck.response && r.ID == m.link.id && !r.Legacy {
+	if m.phase == holding && in.Response == m.selfCheck.response && r.ID == m.link.id && !r.Legacy {
 		m.selfPingAnswered()
 		return
 	}

@@ -18,10 +18,10 @@ type selfCheck struct {
 // selfCheckDue is when the next self check begins, or the one under way must have
 // ended.
 func (m *Machine) selfCheckDue() time.Time {
-	if s := m.hold.selfCheck; s.response != "" {
+	if s := m.selfCheck; s.response != "" {
 		return s.sent.Add(min(m.cfg.SelfCheck, m.cfg.Unavailable))
 	}
-	return m.hold.selfCheck.next
+	return m.selfCheck.next
 }
 
 // runSelfCheck begins a self check that is due, or ends the hold if the one under
@@ -30,19 +30,19 @@ func (m *Machine) runSelfCheck() {
 	if !m.due(m.selfCheckDue()) {
 		return
 	}
-	if m.hold.selfCheck.response != "" {
+	if m.selfCheck.response != "" {
 		m.lose(&Fault{Kind: Transient, Message: "the lock's own ping did not come back in time"})
 		return
 	}
-	m.hold.selfCheck = selfCheck{response: m.cfg.Response(), sent: m.now}
-	response := m.hold.selfCheck.response
+	m.selfCheck = selfCheck{response: m.cfg.Response(), sent: m.now}
+	response := m.selfCheck.response
 	m.send(Command{Op: Subscribe, Channel: response},
 		Command{Op: SelfPing, Ping: &protocol.Ping{Response: response, ID: m.link.id}})
 }
 
 // selfPingAnswered takes the own record, the answer to the ping under way.
 func (m *Machine) selfPingAnswered() {
-	s := &m.hold.selfCheck
+	s := &m.selfCheck
 	m.notify(Checked{RoundTrip: m.now.Sub(s.sent)})
 	m.send(Command{Op: Unsubscribe, Channel: s.response})
 	*s = selfCheck{next: m.now.Add(m.cfg.SelfCheck)}

@@ -37,7 +37,7 @@ func (m *Machine) admitReader(call Call) {
 // checkWriters counts which of the queued writers still wait. One that has given
 // up sends no message.
 func (m *Machine) checkWriters() {
-	check := &m.hold.writerCheck
+	check := &m.writerCheck
 	if !m.cfg.Shared || len(m.calls) == 0 || check.asked != nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (m *Machine) checkWriters() {
 // waitersCounted removes the writers that have given up from the queue. Without
 // any writer left, the waiting readers are admitted.
 func (m *Machine) waitersCounted(counts []int) {
-	check := &m.hold.writerCheck
+	check := &m.writerCheck
 	if m.phase != holding || check.asked == nil {
 		return
 	}
@@ -68,10 +68,10 @@ func (m *Machine) waitersCounted(counts []int) {
 
 // writerCheckDue is when the next writer check is due, the zero time for never.
 func (m *Machine) writerCheckDue() time.Time {
-	if len(m.calls) == 0 || m.hold.writerCheck.asked != nil {
+	if len(m.calls) == 0 || m.writerCheck.asked != nil {
 		return time.Time{}
 	}
-	return m.hold.writerCheck.next
+	return m.writerCheck.next
 }
 
 // endOneCall ends the hold for one call, while others keep it or the next call

@@ -27,8 +27,8 @@ func (m *Machine) sleep(pause time.Duration, pollFirst bool) {
 // channel, this lock included.
 func (m *Machine) poll() {
 	m.current.pollSent = m.now
-	if m.link.find(m.cfg.Waiters) == nil {
-		m.send(Command{Op: Subscribe, Channel: m.cfg.Waiters})
+	if m.link.find(m.waitersChannel()) == nil {
+		m.send(Command{Op: Subscribe, Channel: m.link.waiters})
 	}
 	m.send(Command{Op: Poll})
 }

@@ -73,7 +73,7 @@ type cycleRunner struct {
 func newCycleRunner(c cycle) *cycleRunner {
 	p := &cycleRunner{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	p.m = NewMachine(Config{
-		Channel: "C", Waiters: "WAIT", WakeChannel: func(string) string { return "W" },
+		Channel: "C", Waiters: func() string { return "WAIT" }, WakeChannel: func(string) string { return "W" },
 		Response: func() string { return "R" }, Jitter: func() float64 { return 0.5 },
 		Health: 10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,
 	})

@@ -96,7 +96,7 @@ func newReplayer(t *testing.T, options ...string) *replayer {
 		return p
 	}
 	p.m = NewMachine(Config{
-		Channel: "C", Waiters: "WAIT", WakeChannel: func(id string) string { return "W" + id },
+		Channel: "C", Waiters: func() string { return "WAIT" }, WakeChannel: func(id string) string { return "W" + id },
 		Response: func() string { p.nextName++; return fmt.Sprintf("R%d", p.nextName) },
 		Jitter:   func() float64 { return 0.5 },
 		Health:   10 * time.Second, Reply: 5 * time.Second, Unavailable: time.Second, Poll: 100 * time.Millisecond,

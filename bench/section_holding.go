@@ -57,7 +57,7 @@ func holding(b *bench, sec *reportSection) error {
 		}
 		tether, what := stays[tetherLibrary], fmt.Sprintf("%d locks: ", n)
 		sec.atMost(what+"commands per second and lock", tether.commands, 0.2, "")
-		sec.atMost(what+"memory per lock", tether.memory/kilobyte, 12, " kB")
+		sec.atMost(what+"memory per lock", tether.memory/kilobyte, 9, " kB")
 		sec.atMost(what+"goroutines per lock", tether.goroutines, 2, "")
 		sec.ratioAtMost(what+"time to acquire all, beside raw sockets", took[tetherLibrary].ratioTo(took[floorLibrary]), 1.5)
 	}

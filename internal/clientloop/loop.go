@@ -66,9 +66,9 @@ type (
 	watchMaster struct {
 		addr  string
 		every time.Duration
-		moved chan<- error
+		moved chan error
 	}
-	unwatchMaster struct{ moved chan<- error }
+	unwatchMaster struct{ moved <-chan error }
 	masterFound   struct{ addr string }
 
 	// closeClient lets nothing register any more. The reply is the participants.
@@ -149,21 +149,19 @@ func (l *Loop[Key, Handle]) Unregister(loop *actor.Loop, h Handle) (last bool) {
 // Ended says that a participant has ended.
 func (l *Loop[Key, Handle]) Ended(loop *actor.Loop) { l.send(ended{loop}) }
 
-// Watch reports on moved, without blocking, when new connections reach another
-// master than addr. It looks at the interval every. Without Sentinel it does
-// nothing.
-func (l *Loop[Key, Handle]) Watch(addr string, every time.Duration, moved chan<- error) {
-	if l.Endpoint.Sentinel {
-		l.send(watchMaster{addr, every, moved})
+// Watch returns a channel that tells when new connections reach another master than
+// addr. It looks at the interval every. Without Sentinel it returns nil.
+func (l *Loop[Key, Handle]) Watch(addr string, every time.Duration) (moved <-chan error) {
+	if !l.Endpoint.Sentinel {
+		return nil
 	}
+	m := watchMaster{addr, every, make(chan error, 1)}
+	l.send(m)
+	return m.moved
 }
 
 // Unwatch ends what Watch began.
-func (l *Loop[Key, Handle]) Unwatch(moved chan<- error) {
-	if l.Endpoint.Sentinel {
-		l.send(unwatchMaster{moved})
-	}
-}
+func (l *Loop[Key, Handle]) Unwatch(moved <-chan error) { l.send(unwatchMaster{moved}) }
 
 // Close lets nothing register any more, closes all participants and waits for the
 // end of the goroutine. It returns false when that has ended before.

@@ -7,6 +7,7 @@ package localqueue
 import (
 	"iter"
 	"maps"
+	"slices"
 
 	"github.com/tetherlock/tether/actor"
 )
@@ -23,7 +24,7 @@ type Registry[Key, Handle comparable] struct {
 // participant ends with their last hold.
 type served[Key, Handle comparable] struct {
 	key     Key
-	handles map[Handle]struct{}
+	handles []Handle
 }
 
 // NewRegistry returns an empty registry.
@@ -46,10 +47,7 @@ func (r *Registry[Key, Handle]) Join(key Key, loop *actor.Loop) *actor.Loop {
 // Add notes that a participant serves a Lock that has a handle.
 func (r *Registry[Key, Handle]) Add(loop *actor.Loop, h Handle) {
 	s := r.participants[loop]
-	if s.handles == nil {
-		s.handles = map[Handle]struct{}{}
-	}
-	s.handles[h] = struct{}{}
+	s.handles = append(s.handles, h)
 }
 
 // Remove notes that a Lock was closed, or its handle dropped, and says whether it
@@ -61,7 +59,9 @@ func (r *Registry[Key, Handle]) Remove(loop *actor.Loop, h Handle) (last bool) {
 	if s == nil {
 		return false
 	}
-	delete(s.handles, h)
+	if i := slices.Index(s.handles, h); i >= 0 {
+		s.handles = slices.Delete(s.handles, i, i+1)
+	}
 	if len(s.handles) > 0 {
 		return false
 	}

@@ -12,7 +12,7 @@ const Never = time.Duration(1<<63 - 1)
 // Watch is the locks that have a connection, and when the next look is due. It
 // belongs to one goroutine, which dials.
 type Watch struct {
-	locks  map[chan<- error]lock
+	locks  map[<-chan error]lock
 	last   time.Time // when the last look began
 	asking bool
 }
@@ -20,20 +20,21 @@ type Watch struct {
 type lock struct {
 	addr  string        // of the master that its connection leads to
 	every time.Duration // its health interval
+	moved chan<- error
 }
 
-// Add watches for a lock whose connection leads to addr: a move is told on moved,
-// without blocking, within about the interval every.
-func (w *Watch) Add(now time.Time, addr string, every time.Duration, moved chan<- error) {
+// Add watches for a lock whose connection leads to addr. A move is told on moved,
+// which must have room for one error, within about the interval every.
+func (w *Watch) Add(now time.Time, addr string, every time.Duration, moved chan error) {
 	if len(w.locks) == 0 {
-		w.locks = map[chan<- error]lock{}
+		w.locks = map[<-chan error]lock{}
 		w.last = now // the lock itself has just dialled
 	}
-	w.locks[moved] = lock{addr, every}
+	w.locks[moved] = lock{addr, every, moved}
 }
 
 // Remove ends what Add began.
-func (w *Watch) Remove(moved chan<- error) { delete(w.locks, moved) }
+func (w *Watch) Remove(moved <-chan error) { delete(w.locks, moved) }
 
 // Wait is the time until the next look is due.
 func (w *Watch) Wait(now time.Time) time.Duration {
@@ -64,10 +65,10 @@ func (w *Watch) Found(addr string, err error) {
 	if addr == "" {
 		return
 	}
-	for moved, l := range w.locks {
+	for _, l := range w.locks {
 		if l.addr != addr {
 			select {
-			case moved <- err:
+			case l.moved <- err:
 			default: // told already
 			}
 		}
