@@ -483,7 +483,7 @@ func (r *runner) startDial(d Dial) {
 		s, err := env.Dial(ctx)
 		select {
 		case dialed <- dialResult{n, s, err}:
-		case <-ctx.Done(): // nobody waits for it any more
+		case <-ctx.Done(): // the dial was given up
 			if s != nil {
 				s.Close()
 			}

@@ -139,8 +139,8 @@ func (r *Reader) next() (v Value, complete bool, err error) {
 		return Value{}, false, r.ended(err)
 	}
 	r.off++
-	// The type comes first: whoever answers in another protocol may never
-	// send a line break.
+	// The type is checked first: a server of another protocol may never send a
+	// line break.
 	if !strings.ContainsRune("+-:_#,($!=*~%>|.", rune(t)) {
 		return Value{}, false, r.broken("%q is the type of nothing", t)
 	}

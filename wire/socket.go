@@ -18,12 +18,12 @@ type Batch struct {
 	Err    error
 }
 
-// Socket is one connection and the goroutine that reads it. It has one owner
-// at a time, who alone writes and closes; it never reconnects.
+// Socket is one connection and the goroutine that reads it. It has one owner at a
+// time, which alone writes and closes. It never reconnects.
 type Socket struct {
-	// ID is the holder id. It belongs to the socket: with an id that outlives
-	// its socket, the ghost of a half-open link would count as a participant
-	// that has answered.
+	// ID is the holder id. Each socket has a new one. If an id were used again
+	// after its connection broke, the server might still count the old half-open
+	// connection, and the answer of the new one would be taken for its answer.
 	ID string
 	// Login is what AUTH says, kept up to date by the owner.
 	Login Login
@@ -38,24 +38,24 @@ type Socket struct {
 }
 
 const (
-	// backlog is how many batches may wait for the owner. A reader that waits
-	// costs nothing but the server's patience.
+	// backlog is how many batches may wait for the owner. Behind them the reader
+	// waits, and the server buffers.
 	backlog = 1
 	// batchSize bounds a batch.
 	batchSize = 64
-	// batchRoom is how many values get room together at most: the replies to
-	// an acquire are three frames and the ten values that those consist of.
+	// batchRoom is how many values are allocated together at most: the replies to
+	// an acquire are three frames, which consist of ten values.
 	batchRoom = 13
 	// firstFrames is how many of them are frames.
 	firstFrames = 3
 )
 
-// looked are the keys of maps that anybody looks at, all of them HELLO's.
+// looked are the keys of HELLO's reply that are used. The others are not kept.
 var looked = []string{"role", "mode"}
 
-// A write may take between writeMin and twice writeMax. Commands are small and the
-// kernel takes them at once, unless a peer has not read for megabytes; then the
-// owner must not wait with it. The deadline is set once for many writes.
+// A write may take between writeMin and twice writeMax. Commands are small, and the
+// kernel takes them at once unless the peer has not read for megabytes: then the owner
+// must not wait for it. One deadline serves many writes.
 const (
 	writeMin = 125 * time.Millisecond
 	writeMax = 250 * time.Millisecond
@@ -103,9 +103,9 @@ func (s *Socket) deliver(r *Reader) bool {
 	return b.Err == nil
 }
 
-// receive waits for what comes next and reads it. The room for its values is one
-// piece of memory, as they live and die together, and there is none as long as
-// nothing has come.
+// receive waits for the next frames and reads them. Their values are one allocation,
+// because they are used together. It is made when the bytes are there: a reader that
+// waits has none.
 func receive(r *Reader) Batch {
 	r.wait()
 	r.room = make([]Value, min(r.lines(), batchRoom))
@@ -114,8 +114,8 @@ func receive(r *Reader) Batch {
 	return b
 }
 
-// readBatch reads what has come together, so that the owner is woken once for
-// the replies of one write.
+// readBatch reads the frames that have arrived together, so that the owner is woken
+// once for the replies to one write.
 func readBatch(r *Reader) (b Batch) {
 	b.Frames = r.elems(firstFrames)
 	v, err := r.Read()
@@ -130,8 +130,8 @@ func readBatch(r *Reader) (b Batch) {
 	return b
 }
 
-// Frames delivers what the server sends, in order. Maps come with the keys that
-// HELLO's reply is looked at for, role and mode, and no others.
+// Frames delivers what the server sends, in order. It is closed behind an error. Maps
+// have the keys role and mode, which HELLO's reply is used for, and no others.
 func (s *Socket) Frames() <-chan Batch { return s.frames }
 
 // Fresh says whether nothing has been written yet.
@@ -148,10 +148,9 @@ func RemoteAddr(conn net.Conn) string {
 	return ""
 }
 
-// Write writes commands. It does not wait for anything but the kernel, and for
-// that not for long. A deadline that has passed is put off once: on a machine
-// that has no time for this goroutine it may have passed before the kernel was
-// asked at all.
+// Write writes commands. It waits for the kernel only, and not for long. A deadline
+// that has passed is extended once: on a busy machine the goroutine may not have run
+// between setting the deadline and the system call.
 func (s *Socket) Write(p []byte) error {
 	s.fresh = false
 	now := time.Now()
@@ -176,19 +175,20 @@ func (s *Socket) deadline(now time.Time) error {
 	return s.conn.SetWriteDeadline(s.until)
 }
 
-// Quiet says whether the server has sent nothing since, not even its end.
+// Quiet reports whether the server has sent nothing that was not read, nor ended the
+// connection.
 func (s *Socket) Quiet() bool { return len(s.frames) == 0 }
 
-// Close closes the connection. It must be called once, by the owner, who does
-// not wait for it: TLS says good-bye to a peer that may not listen, and what is
-// called after may be anybody's code.
+// Close closes the connection. The owner calls it once, and does not wait for it: TLS
+// writes a last alert, to a peer that may not read, and after is a function of the
+// caller of [NewSocket].
 func (s *Socket) Close() {
 	go func() {
 		_ = s.conn.Close() // the lock is given up either way
 		if s.after != nil {
 			s.after()
 		}
-		for range s.frames { // the reader may wait for room
+		for range s.frames { // the reader may be blocked on it
 		}
 	}()
 }
