@@ -232,9 +232,9 @@ func TestIgnoredFieldsExist(t *testing.T) {
 		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 			walk(typ.Elem())
 		case reflect.Struct:
-			for i := range typ.NumField() {
-				names[typ.Field(i).Name] = true
-				walk(typ.Field(i).Type)
+			for field := range typ.Fields() {
+				names[field.Name] = true
+				walk(field.Type)
 			}
 		}
 	}
