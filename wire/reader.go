@@ -7,21 +7,23 @@ import (
 	"strings"
 )
 
-// firstElems is the most that get room on the word of a header alone.
+// firstElems is the largest number of elements that are allocated when a header
+// announces them. For more, memory is allocated as they arrive: a header of 16
+// bytes can announce a gigabyte.
 const firstElems = 16
 
-// Reader turns a stream of bytes into RESP3 frames; RESP2 is among them. It
-// belongs to one goroutine.
+// Reader turns a stream of bytes into RESP3 frames. It reads RESP2 too, which is a
+// part of RESP3. It is not safe for concurrent use.
 type Reader struct {
 	src    buffer
 	limits *Limits
 	open   []level   // aggregates that are not complete, the outermost first
 	attr   *Value    // the attribute of the value that comes next
-	room   []Value   // for the elements of what comes next
-	wanted *[]string // if any, the keys to which a frame that is a map is cut down
+	room   []Value   // allocated for the next elements
+	wanted *[]string // the keys that are kept of a frame that is a map; nil for all
 	about  string    // the channel of the last push
-	used   int       // what the values that are not returned yet take in memory
-	owed   int       // what of that is attr
+	used   int       // the size of the values that are not returned yet
+	owed   int       // the part of it that is attr
 	off    int64     // bytes consumed
 	at     int64     // off at the last header
 	err    error     // what ended the stream
@@ -30,14 +32,14 @@ type Reader struct {
 // level is an aggregate that is not complete.
 type level struct {
 	kind  Kind
-	left  int // values that are missing, negative when an end mark will tell
+	left  int // number of values that are missing; negative if an end mark follows
 	elems []Value
 	attr  *Value
 	used  int // the Reader's used before the aggregate and its attribute
 }
 
-// NewReader returns a Reader with the default limits. It reads ahead: r is its
-// own from now on.
+// NewReader returns a Reader with the default limits. It reads ahead, so nothing
+// else can read from r any more.
 func NewReader(r io.Reader) *Reader { return &Reader{src: buffer{src: r}, limits: &defaultLimits} }
 
 var defaultLimits = Limits{}.orDefault()
@@ -48,31 +50,33 @@ func NewLimitedReader(r io.Reader, limits Limits) *Reader {
 	return &Reader{src: buffer{src: r}, limits: &limits}
 }
 
-// Read returns the next complete frame, and waits for it as long as the
-// underlying reader does. A push that stands inside a reply, where some servers
-// put it during EXEC, comes as a frame of its own before that reply, of which it
-// is no element. That is right for a message which the transaction itself has
-// caused. It cannot be for a SUBSCRIBE within the transaction: that one's push
-// stands in the place of an element and is counted as one, and nothing in the
-// stream tells the two apart. Don't subscribe within MULTI.
+// Read returns the next complete frame. It waits for it as long as the underlying
+// reader does.
+//
+// Some servers write a push into the middle of a reply, during EXEC. Read returns
+// it before that reply, as a frame of its own, and does not count it as an
+// element. That is right for a message that the transaction has caused. It is
+// wrong for a SUBSCRIBE within the transaction: its push takes the place of an
+// element, and nothing in the stream tells the two cases apart. So do not
+// subscribe within MULTI.
 //
 // The error is io.EOF when the stream ends between two frames,
-// io.ErrUnexpectedEOF when it ends within one, a [*ProtocolError] when it
-// breaks the rules or a limit, and otherwise the underlying reader's. After an
-// error every call returns the same one.
+// io.ErrUnexpectedEOF when it ends within one, a [*ProtocolError] when it breaks
+// the rules or a limit, and otherwise the error of the underlying reader. After
+// an error every call returns the same error.
 func (r *Reader) Read() (Value, error) {
 	v, _, err := r.frame(true)
 	return v, err
 }
 
-// ReadBuffered is Read for what has been read ahead: it never waits, and ok is
-// false when no complete frame is there. It lets a caller take together what came
-// together without a complete frame being held up by the half of another.
+// ReadBuffered is Read for the bytes that are buffered. It never waits: ok is
+// false when no complete frame is there. A caller can take all frames that came
+// together with it, and does not wait for the rest of an incomplete one.
 func (r *Reader) ReadBuffered() (v Value, ok bool, err error) {
 	return r.frame(false)
 }
 
-// wait waits for the next byte, as Read does, and takes nothing.
+// wait waits for the next byte, and leaves it in the buffer.
 func (r *Reader) wait() {
 	if r.err != nil {
 		return
@@ -82,7 +86,7 @@ func (r *Reader) wait() {
 	}
 }
 
-// shed gives up memory that is of no use before something comes.
+// shed frees memory that is not needed to wait.
 func (r *Reader) shed() {
 	r.src.shed()
 	if len(r.open) == 0 {
@@ -90,9 +94,9 @@ func (r *Reader) shed() {
 	}
 }
 
-// frame reads headers until a frame is complete. It is a loop over a stack of
-// its own, and keeps that stack when it hands out a push from inside, or when it
-// must not wait for what is missing.
+// frame reads headers until a frame is complete. Open aggregates are on a stack in
+// the Reader and not on the goroutine's: the frame may be incomplete when the
+// function returns, with a push from inside of it, or because wait is false.
 func (r *Reader) frame(wait bool) (v Value, complete bool, err error) {
 	for r.err == nil {
 		if !wait && !r.arrived() {
@@ -111,8 +115,8 @@ func (r *Reader) frame(wait bool) (v Value, complete bool, err error) {
 	return Value{}, false, r.err
 }
 
-// arrived says whether the next header is in the buffer, and with it the string
-// that it announces. A streamed string counts as out of reach.
+// arrived returns true if the next value is in the buffer: its header, and the
+// string behind it if there is one. It is false for a streamed string.
 func (r *Reader) arrived() bool {
 	header, behind, ended := bytes.Cut(r.src.buffered(), []byte{'\n'})
 	if !ended || len(header) == 0 {
@@ -122,7 +126,7 @@ func (r *Reader) arrived() bool {
 	case '$', '!', '=':
 		n, ok := digits(bytes.TrimSuffix(header[1:], []byte{'\r'}))
 		if !ok {
-			return !bytes.HasPrefix(header, []byte("$?")) // its chunks may be under way
+			return !bytes.HasPrefix(header, []byte("$?")) // some of its chunks may be missing
 		}
 		return n < uint64(len(behind)) && int(n)+2 <= len(behind)
 	default:
@@ -139,8 +143,8 @@ func (r *Reader) next() (v Value, complete bool, err error) {
 		return Value{}, false, r.ended(err)
 	}
 	r.off++
-	// The type is checked first: a server of another protocol may never send a
-	// line break.
+	// The type is checked before the line is read: a server of another protocol
+	// may never send a line break.
 	if !strings.ContainsRune("+-:_#,($!=*~%>|.", rune(t)) {
 		return Value{}, false, r.broken("%q is the type of nothing", t)
 	}
@@ -160,7 +164,7 @@ func (r *Reader) next() (v Value, complete bool, err error) {
 	}
 }
 
-// simple makes a value of a line.
+// simple returns the value that a line holds.
 func (r *Reader) simple(t byte, line []byte) (Value, bool, error) {
 	v, ok := Value{}, true
 	switch t {
@@ -193,13 +197,13 @@ func (r *Reader) simple(t byte, line []byte) (Value, bool, error) {
 	return r.scalar(v)
 }
 
-// scalar completes a value that is no aggregate.
+// scalar completes a value that is not an aggregate.
 func (r *Reader) scalar(v Value) (Value, bool, error) {
 	v.Attr = r.takeAttr()
 	return v, true, r.charge(len(v.Str))
 }
 
-// charge counts one value, and the bytes of its string, towards the frame.
+// charge counts one value and the bytes of its string towards the limit of a frame.
 func (r *Reader) charge(size int) error {
 	if size > r.limits.Frame-r.used-valueSize {
 		return r.broken("a frame of more than %d bytes", r.limits.Frame)
@@ -212,7 +216,7 @@ func (r *Reader) broken(format string, args ...any) error {
 	return &ProtocolError{Offset: r.at, Reason: fmt.Sprintf(format, args...)}
 }
 
-// ended is the error for a stream that ends before a header.
+// ended returns the error for a stream that ends where a header is due.
 func (r *Reader) ended(err error) error {
 	if len(r.open) == 0 && r.attr == nil {
 		return err
@@ -220,7 +224,7 @@ func (r *Reader) ended(err error) error {
 	return cut(err)
 }
 
-// cut is the error for a stream that ends within a frame.
+// cut returns the error for a stream that ends within a frame.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

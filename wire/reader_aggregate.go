@@ -40,7 +40,8 @@ func aggregateKind(t byte) Kind {
 	}
 }
 
-// count reads how many values an aggregate has, -1 if an end mark will tell.
+// count returns the number of values in an aggregate, or -1 if an end mark follows
+// them.
 func (r *Reader) count(kind Kind, line []byte) (int, error) {
 	if string(line) == "?" && kind != Push && kind != Attribute {
 		return -1, nil
@@ -75,8 +76,9 @@ func (r *Reader) end(line []byte) (Value, bool, error) {
 	return r.close(), true, nil
 }
 
-// place puts a complete value where it belongs, and with it every aggregate
-// that it completes. It returns what belongs to nothing: a frame.
+// place adds a complete value to the innermost aggregate. If that completes the
+// aggregate, it does the same with it. A value without an aggregate around it is
+// a frame, and is returned.
 func (r *Reader) place(v Value) (frame Value, complete bool, err error) {
 	for {
 		if v.Kind == Attribute {
@@ -94,7 +96,7 @@ func (r *Reader) place(v Value) (frame Value, complete bool, err error) {
 			return Value{}, false, r.broken("an aggregate of more than %d elements", r.limits.Elements)
 		}
 		if r.unwanted() {
-			top.elems = top.elems[:len(top.elems)-1] // nor is its key
+			top.elems = top.elems[:len(top.elems)-1] // its key is not wanted either
 		} else {
 			top.elems = append(top.elems, v)
 		}
@@ -106,8 +108,8 @@ func (r *Reader) place(v Value) (frame Value, complete bool, err error) {
 	}
 }
 
-// announce keeps an attribute for the value that follows it. Several in a row
-// are one; an empty one says nothing.
+// announce keeps an attribute for the value that follows it. Several in a row are
+// joined.
 func (r *Reader) announce(v Value) error {
 	if before := v.Attr; before != nil {
 		if len(before.Elems)+len(v.Elems) > r.limits.Elements {
@@ -115,12 +117,13 @@ func (r *Reader) announce(v Value) error {
 		}
 		v = Value{Kind: Attribute, Elems: append(before.Elems, v.Elems...)}
 	}
-	kept := v // v itself would be on the heap for every value
+	kept := v // the address of v would put every value on the heap
 	r.attr = &kept
 	return nil
 }
 
-// takeAttr gives up the attribute to the value that it belongs to.
+// takeAttr returns the attribute of the value that is being read, nil if there is
+// none or if it is empty.
 func (r *Reader) takeAttr() *Value {
 	attr := r.attr
 	r.attr, r.owed = nil, 0
@@ -134,14 +137,14 @@ func (r *Reader) takeAttr() *Value {
 func (r *Reader) close() Value {
 	last := len(r.open) - 1
 	top := r.open[last]
-	r.open[last] = level{} // or the stack keeps the elements alive
+	r.open[last] = level{} // so that the elements can be collected
 	r.open = r.open[:last]
 	switch top.kind {
 	case Attribute:
 		r.owed = r.used - top.used
 	case Push:
-		// It leaves at once. Were it counted until the reply around it is
-		// complete, a long reply could not be interrupted very often.
+		// It is returned at once. If it counted until the reply around it is
+		// complete, many pushes within a long reply would exceed the limit.
 		r.used = top.used
 	}
 	return Value{Kind: top.kind, Elems: top.elems, Attr: top.attr}

@@ -9,42 +9,44 @@ const (
 	// bufferSize is the size of a quiet connection's buffer. Each held lock has
 	// one. The replies to an acquire, about 400 bytes, fit in it.
 	bufferSize = 512
-	// idleSize is its size when nothing is expected for a while.
+	// idleSize is its size when the connection is likely to be quiet for long. A
+	// read that fills it is followed by one into a buffer of bufferSize.
 	idleSize = 64
 	// maxBuffer bounds the buffer. Longer strings and lines are not read
 	// through it.
 	maxBuffer = 4 << 10
 	// quietReads is the number of short reads in a row after which a buffer
 	// that has grown shrinks again. One is not enough: in a series of acquires
-	// long reads and short ones alternate.
+	// and releases, long reads and short ones alternate.
 	quietReads = 8
 	// emptyReads is the number of reads without a byte or an error after which
 	// the source counts as broken.
 	emptyReads = 100
 )
 
-// buffer reads ahead. Unlike a bufio.Reader it grows when the bytes that
-// arrive fill it, and shrinks when few arrive. It never grows because a header
-// announces many bytes.
+// buffer reads ahead. A bufio.Reader has one size for its whole life: a small one
+// makes a busy connection slow, and a large one is paid for by each lock that is
+// held and hears nothing. This one grows when the bytes that arrive fill it, and
+// shrinks when few arrive. It does not grow because a header announces many bytes.
 type buffer struct {
 	src      io.Reader
 	data     []byte
-	from, to int  // the bytes that are read and not yet taken
-	full     bool // the last read filled the buffer
-	short    int  // reads in a row that a buffer of bufferSize could have taken
+	from, to int   // the bytes that are read and not yet taken
+	full     bool  // the last read filled the buffer
+	short    int32 // reads in a row that a buffer of bufferSize could have taken
 	err      error
 }
 
 // buffered returns the bytes that are read and not yet taken.
 func (b *buffer) buffered() []byte { return b.data[b.from:b.to] }
 
-// fill reads at least one more byte. The caller makes sure that the buffer is
-// not at its largest and full.
+// fill reads at least one more byte. The buffer must not be full at its largest
+// size.
 func (b *buffer) fill() error {
 	if b.err != nil {
 		return b.err
 	}
-	if b.to == 0 || b.from > 0 || b.to == len(b.data) {
+	if b.to == 0 || b.from > 0 || b.to > len(b.data)/4*3 {
 		b.makeRoom()
 	}
 	for range emptyReads {
@@ -62,23 +64,25 @@ func (b *buffer) fill() error {
 	return io.ErrNoProgress
 }
 
-// measure takes note of how much a read has brought.
+// measure notes how much the last read has brought.
 func (b *buffer) measure() {
 	b.full = b.to == len(b.data)
-	if b.short++; b.to > bufferSize {
+	if b.to > bufferSize {
 		b.short = 0
+	} else if b.short < quietReads {
+		b.short++
 	}
 }
 
-// makeRoom moves what is left to the front, and changes the size of the buffer
-// if it is too small or has been too large for a while.
+// makeRoom moves what is left to the front. It also grows a buffer that is too
+// small, and shrinks one that has been too large for a while.
 func (b *buffer) makeRoom() {
 	rest := b.buffered()
 	size := len(b.data)
 	switch {
 	case size == 0:
 		size = bufferSize
-	case size < maxBuffer && (b.full || len(rest) == size):
+	case size < maxBuffer && (b.full || len(rest) > size/4*3):
 		size = max(2*size, bufferSize)
 	case size > bufferSize && b.short >= quietReads && len(rest) == 0:
 		size = bufferSize
@@ -90,7 +94,7 @@ func (b *buffer) makeRoom() {
 	b.from, b.to = 0, copy(b.data, rest)
 }
 
-// shed leaves a small buffer, unless there is something in the present one.
+// shed replaces the buffer by a small one, unless there is something in it.
 func (b *buffer) shed() {
 	if b.from == b.to && len(b.data) > idleSize {
 		b.data, b.from, b.to = make([]byte, idleSize), 0, 0
@@ -141,7 +145,7 @@ func (b *buffer) readLine() (line []byte, ended bool, err error) {
 	}
 }
 
-// Read is for strings that are too long for the buffer.
+// Read reads strings that are too long for the buffer.
 func (b *buffer) Read(p []byte) (int, error) {
 	if b.from == b.to {
 		if b.err != nil {

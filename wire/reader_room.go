@@ -5,12 +5,14 @@ import (
 	"slices"
 )
 
-// lines is how many lines have been read ahead. No value takes less than one.
+// lines returns the number of lines in the buffer. There are no more values in it,
+// as each takes a line at least.
 func (r *Reader) lines() int {
 	return bytes.Count(r.src.buffered(), []byte{'\n'})
 }
 
-// elems returns room for the elements of an aggregate.
+// elems returns an empty slice for n elements. Its capacity ends there, so that an
+// aggregate that grows does not write over the elements of the next one.
 func (r *Reader) elems(n int) []Value {
 	if n > len(r.room) {
 		return make([]Value, 0, n)
@@ -20,7 +22,7 @@ func (r *Reader) elems(n int) []Value {
 	return elems
 }
 
-// expected is how many elements get room on the word of a header alone.
+// expected returns the largest number of elements to allocate before they arrive.
 func (r *Reader) expected(kind Kind) int {
 	if r.wanted != nil && len(r.open) == 0 && kind == Map {
 		return 2*len(*r.wanted) + 1
@@ -28,8 +30,9 @@ func (r *Reader) expected(kind Kind) int {
 	return firstElems
 }
 
-// unwanted says whether the value that comes next is that of a key which nobody
-// will look up. What stands inside such a value is read like anything else.
+// unwanted returns true if the next value belongs to a key that is not wanted. Only
+// the value itself is dropped; the elements of one that is an aggregate are read
+// like any others.
 func (r *Reader) unwanted() bool {
 	if r.wanted == nil || len(r.open) != 1 || r.open[0].kind != Map {
 		return false
@@ -38,9 +41,8 @@ func (r *Reader) unwanted() bool {
 	return last >= 0 && last%2 == 0 && !slices.Contains(*r.wanted, r.open[0].elems[last].Str)
 }
 
-// text makes a string. The words that stand in nearly every frame of a
-// subscribed connection cost no memory, nor does a channel that several pushes
-// in a row are about.
+// text returns b as a string. It does not allocate for the words that are in nearly
+// every frame of a subscribed connection, nor for the channel of the last push.
 func (r *Reader) text(b []byte) string {
 	switch {
 	case r.unwanted():

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// line reads up to the line break, which is no part of the result. The result
-// is good until the next read.
+// line returns the bytes up to the line break, without it. The result is valid
+// until the next read.
 func (r *Reader) line() ([]byte, error) {
 	limit := min(maxLine, r.limits.Bulk)
 	line, ended, err := r.src.readLine()
@@ -28,7 +28,7 @@ func (r *Reader) line() ([]byte, error) {
 	return text, nil
 }
 
-// longLine goes on with a line that does not fit in the buffer.
+// longLine reads the rest of a line that does not fit in the buffer.
 func (r *Reader) longLine(start []byte, limit int) ([]byte, error) {
 	line := bytes.Clone(start)
 	for len(line) <= limit {
@@ -41,7 +41,7 @@ func (r *Reader) longLine(start []byte, limit int) ([]byte, error) {
 	return nil, r.broken("a line of more than %d bytes", limit)
 }
 
-// bulk reads a string whose length the header tells.
+// bulk reads a string whose length is in the header.
 func (r *Reader) bulk(t byte, line []byte) (Value, bool, error) {
 	if t == '$' && string(line) == "-1" {
 		return r.scalar(Value{})
@@ -69,8 +69,8 @@ func (r *Reader) bulk(t byte, line []byte) (Value, bool, error) {
 	}
 }
 
-// sized reads as many bytes as the header says. Before is how many bytes the
-// same string has had.
+// sized reads as many bytes as the header announces. The string has before bytes
+// already, from earlier chunks.
 func (r *Reader) sized(header []byte, before int) (string, error) {
 	n, ok := digits(header)
 	switch {
@@ -102,8 +102,8 @@ func (r *Reader) payload(n int) (string, error) {
 	return s, nil
 }
 
-// longPayload is payload for what does not fit in the buffer. Its room grows
-// with what arrives.
+// longPayload is payload for strings that do not fit in the buffer. It allocates as
+// the bytes arrive, and not as many as the header announces.
 func (r *Reader) longPayload(n int) (string, error) {
 	var s strings.Builder
 	if _, err := io.CopyN(&s, &r.src, int64(n)); err != nil {
