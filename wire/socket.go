@@ -184,11 +184,13 @@ func (s *Socket) Quiet() bool { return len(s.frames) == 0 }
 // caller of [NewSocket].
 func (s *Socket) Close() {
 	go func() {
+		for range s.frames { // the reader may be blocked on it
+		}
+	}()
+	go func() {
 		_ = s.conn.Close() // the lock is given up either way
 		if s.after != nil {
 			s.after()
-		}
-		for range s.frames { // the reader may be blocked on it
 		}
 	}()
 }

@@ -20,6 +20,7 @@ type Watch struct {
 type lock struct {
 	addr  string        // of the master that its connection leads to
 	every time.Duration // its health interval
+	since time.Time
 	moved chan<- error
 }
 
@@ -30,7 +31,7 @@ func (w *Watch) Add(now time.Time, addr string, every time.Duration, moved chan 
 		w.locks = map[<-chan error]lock{}
 		w.last = now // the lock itself has just dialled
 	}
-	w.locks[moved] = lock{addr, every, moved}
+	w.locks[moved] = lock{addr, every, now, moved}
 }
 
 // Remove ends what Add began.
@@ -66,7 +67,8 @@ func (w *Watch) Found(addr string, err error) {
 		return
 	}
 	for _, l := range w.locks {
-		if l.addr != addr {
+		// A lock that dialled after the look began may be on a newer master.
+		if l.addr != addr && !l.since.After(w.last) {
 			select {
 			case l.moved <- err:
 			default: // told already
