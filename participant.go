@@ -18,9 +18,9 @@ type participant struct {
 	reporter    *reporter
 	log         *slog.Logger
 	actor       *actor.Loop
-	reportedEnd bool // the client's loop knows that it ends
 	name, label string
 	lease       bool
+	reportedEnd bool // the client's loop knows that it ends
 
 	health     time.Duration
 	maxWait    time.Duration

@@ -129,14 +129,14 @@ func (m *Machine) joined() {
 // subscribers may be as many readers, which stay: so the size that makes a
 // writer leave doubles each time.
 func (m *Machine) yieldsToCrowd() bool {
-	return m.inCrowd() && m.probe.n > m.crowdSize<<m.current.crowdBackoffs && !m.cfg.Shared
+	return m.inCrowd() && m.probe.n > int(m.crowdSize)<<m.current.crowdBackoffs && !m.cfg.Shared
 }
 
 // inCrowd reports whether the lock meets a crowd and may give way to it. A try
 // may not, it has no time. A woken contender may not: the queue that it carries
 // waits for it.
 func (m *Machine) inCrowd() bool {
-	return m.probe.n > m.crowdSize && !m.calls[0].Try && !m.current.carriesWake
+	return m.probe.n > int(m.crowdSize) && !m.calls[0].Try && !m.current.carriesWake
 }
 
 // fail ends an attempt with an error and closes its socket. The next attempt
@@ -184,7 +184,7 @@ func (m *Machine) quickPause() time.Duration {
 // contenders. In a crowd it is longer, so that only a few are on the channel at
 // a time.
 func (m *Machine) leavePause() time.Duration {
-	if m.probe.n > m.crowdSize {
+	if m.probe.n > int(m.crowdSize) {
 		return max(m.retryPause(), m.jittered(time.Duration(m.probe.n)*crowdPause))
 	}
 	return m.retryPause()

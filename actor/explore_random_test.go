@@ -121,7 +121,7 @@ func randomModel(seed uint64) *model {
 		}
 		l.machine.cfg.Fenced = l.machine.cfg.Fenced && !l.machine.cfg.Shared
 		if m.chance(3) {
-			l.machine.crowdSize = 1 + m.rand.IntN(3)
+			l.machine.crowdSize = uint8(1 + m.rand.IntN(3))
 		}
 		l.pool = m.rand.IntN(3)
 		if m.chance(4) {

@@ -20,8 +20,8 @@ type hold struct {
 	// another kind, which may wait and is woken by nobody.
 	unknownWaiters bool
 	ending         bool  // over for its callers, the channel is not left yet
-	loss           error // why it was lost, nil if it was given back
 	awaited        bool  // a Release waits for the departure
+	loss           error // why it was lost, nil if it was given back
 }
 
 // check is a HELLO that asks whether the hold still stands: a health check, or

@@ -79,6 +79,12 @@ type Config struct {
 	// Jitter returns a random number in [0, 1).
 	Jitter func() float64
 
+	// Renewable says that a refused login is tried once more, with fresh
+	// credentials.
+	Renewable bool
+	// Once ends the lock when its first acquire, the hold that came of it and
+	// the calls that arrived meanwhile have ended.
+	Once bool
 	// Shared takes the lock as a reader.
 	Shared bool
 	// Fenced draws a fencing token for every hold, from the counter in
@@ -101,15 +107,9 @@ type Config struct {
 	MaxWait time.Duration
 	// Reply is how long a reply may take, outside a hold.
 	Reply time.Duration
-	// Renewable says that a refused login is tried once more, with fresh
-	// credentials.
-	Renewable bool
 	// Observed reports whether anybody receives events now. If not, there are
 	// no [Notify] effects. nil means always.
 	Observed func() bool
-	// Once ends the lock when its first acquire, the hold that came of it and
-	// the calls that arrived meanwhile have ended.
-	Once bool
 }
 
 const (
@@ -160,7 +160,7 @@ const (
 // goroutine owns it.
 type Machine struct {
 	cfg          Config
-	crowdSize    int // with more subscribers than this a contender gives way to others
+	crowdSize    uint8 // with more subscribers than this a contender gives way to others
 	phase        phase
 	state        State
 	mode         protocol.Mode // of the own record
