@@ -2,6 +2,7 @@ package tether
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,9 @@ func (s silentPeers) whatElse() string {
 	asked := fmt.Sprintf("asked %v ago", s.since.Round(time.Millisecond))
 	switch s.tried {
 	case actor.Searching:
+		if s.nameless() {
+			return asked
+		}
 		if s.since > s.unavailable {
 			// Answers of others put the end off.
 			return asked + ", the search for it is not over"
@@ -66,6 +70,13 @@ func (s silentPeers) whatElse() string {
 		facts = append(facts, asked)
 	}
 	return strings.Join(facts, "; ")
+}
+
+// nameless says whether connections were found and none has a participant's name. Such
+// a one is never disconnected.
+func (s silentPeers) nameless() bool {
+	named := func(c actor.Connection) bool { return connHolder(c).name() != "" }
+	return len(s.conns) > 0 && !slices.ContainsFunc(s.conns, named)
 }
 
 // unsettled says why a search has disconnected nobody.
