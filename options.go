@@ -18,6 +18,7 @@ type clientOptions struct {
 	logger   *slog.Logger
 	observer func(Event)
 	dialer   func(ctx context.Context) (net.Conn, error)
+	shared   bool
 }
 
 // WithLogger logs the events of all locks of the client, see [Event]. The
@@ -73,6 +74,11 @@ func WithObserver(fn func(Event)) Option {
 // for cluster clients and rings, whose options name no single server.
 func WithDialer(dial func(ctx context.Context) (net.Conn, error)) Option {
 	return func(o *clientOptions) { o.dialer = dial }
+}
+
+// WithSharedConnection puts all presence locks of the client on one connection.
+func WithSharedConnection() Option {
+	return func(o *clientOptions) { o.shared = true }
 }
 
 // LockOption configures a [Lock].

@@ -81,7 +81,10 @@ func (m *Machine) join() {
 	m.current.roundTrips++
 	hello := Command{Op: Hello, Naming: LockName}
 	list := make([]Command, 0, 5)
-	if !m.link.reused {
+	switch {
+	case m.cfg.Session:
+		hello.Naming = KeepName
+	case !m.link.reused:
 		list = append(list, Command{Op: Login, Naming: LockName})
 		hello.Naming = KeepName
 	}
@@ -218,7 +221,10 @@ func (m *Machine) grant() {
 	m.claimHold()
 	m.link.queued = false
 	m.phase, m.state = holding, Held
-	m.setHold(hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token, nextCheck: m.now.Add(m.cfg.Health)})
+	m.setHold(hold{calls: m.hold.calls[:0], id: m.link.id, since: m.now, token: m.probe.token})
+	if !m.cfg.Session {
+		m.hold.nextCheck = m.now.Add(m.cfg.Health)
+	}
 	if m.cfg.SelfCheck > 0 {
 		m.selfCheck.next = m.now.Add(m.cfg.SelfCheck)
 	}

@@ -61,7 +61,9 @@ func (m *Machine) depart(d departure) {
 // lock's channel comes last.
 func (m *Machine) leaveCommands(list []Command) []Command {
 	if m.leave.keepsWakeChannel {
-		list = append(list, Command{Op: Hello, Naming: IdleName})
+		if !m.cfg.Session {
+			list = append(list, Command{Op: Hello, Naming: IdleName})
+		}
 		if m.link.find(m.link.wake) == nil {
 			list = append(list, Command{Op: Subscribe, Channel: m.wakeChannel()})
 		}

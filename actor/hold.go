@@ -14,7 +14,7 @@ type hold struct {
 	id        string
 	token     int64
 	since     time.Time
-	nextCheck time.Time // when the next health check is due
+	nextCheck time.Time // when the next health check is due, zero for never: a session checks for all its locks
 	checks    []check   // under way, in the order of their replies
 	// unknownWaiters says that a ping came without a holder id: from a peer of
 	// another kind, which may wait and is woken by nobody.

@@ -79,6 +79,10 @@ type Config struct {
 	// Jitter returns a random number in [0, 1).
 	Jitter func() float64
 
+	// Session says that the socket is a session's: other locks are on it, it is
+	// logged in and keeps its name, and the session checks its health. [Drop] then
+	// takes only this lock off it.
+	Session bool
 	// Renewable says that a refused login is tried once more, with fresh
 	// credentials.
 	Renewable bool

@@ -124,7 +124,7 @@ func (m *Machine) answerPing(p protocol.Ping) {
 func (m *Machine) record(place int) protocol.Record {
 	r := protocol.Record{
 		ID: m.link.id, Mode: m.mode, Election: protocol.NotElected, Joining: m.joining,
-		Label: m.cfg.Label, Place: place,
+		Label: m.cfg.Label, Place: place, Session: m.cfg.Session,
 	}
 	if m.isElected {
 		r.Election = protocol.Elected

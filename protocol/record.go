@@ -114,4 +114,6 @@ type Record struct {
 	Fenced bool
 	// DB is the database of the counter that it draws them from.
 	DB int
+	// Session is true if its connection is a session's, which carries other locks too.
+	Session bool
 }

@@ -32,6 +32,14 @@ func WaitersChannel(channel string) string {
 	return ResponseChannel(channel, channelHash(channel)[:holderIDLen])
 }
 
+// MarkerChannel returns the channel that a session subscribes to together with a
+// lock's channel, and leaves together with it: <channel>-at-<session id>. A connection's
+// name cannot tell on which of its many channels a session is; the number of subscribers
+// of its marker does.
+func MarkerChannel(channel, sessionID string) string { return channel + markerInfix + sessionID }
+
+const markerInfix = "-at-"
+
 // FenceKey returns the key of the counter that a lock's fencing tokens are
 // drawn from: <channel>-fence.
 func FenceKey(channel string) string { return channel + "-fence" }

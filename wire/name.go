@@ -6,6 +6,13 @@ import "strings"
 // channel of a lock.
 const IdleName = "tether-idle"
 
+// SessionName returns the connection name of a session, a socket that many locks are
+// on: tether-session-<session id>. It is not the name of a participant of any channel,
+// so peers that do not know of sessions never end one.
+func SessionName(sessionID string) string { return sessionPrefix + sessionID }
+
+const sessionPrefix = "tether-session-"
+
 // ConnName returns the connection name of a participant:
 // <channel>-lock-<holder id>. Peers use it to find the connection of a silent
 // participant, which they reap.

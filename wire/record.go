@@ -48,6 +48,9 @@ func appendRecordExtension(dst []byte, r protocol.Record, queue protocol.Queue) 
 	if r.Fenced {
 		dst = append(strconv.AppendInt(append(dst, `"db":`...), int64(r.DB), 10), ',')
 	}
+	if r.Session {
+		dst = append(dst, `"session":true,`...)
+	}
 	if len(queue) > 0 {
 		dst = append(appendWaiters(append(dst, `"queue":[`...), queue), `],`...)
 	}
@@ -130,7 +133,7 @@ func DecodeRecord(data string) (protocol.Record, protocol.Queue) {
 // readRecordExtension decodes a record's extension into record, and returns its
 // queue.
 func (r raw) readRecordExtension(record *protocol.Record) protocol.Queue {
-	var joining, label, held, place, db, queue raw
+	var joining, label, held, place, db, session, queue raw
 	for m := r.members(); m.member(); {
 		switch string(m.key) {
 		case "joining":
@@ -143,6 +146,8 @@ func (r raw) readRecordExtension(record *protocol.Record) protocol.Queue {
 			place = m.value
 		case "db":
 			db = m.value
+		case "session":
+			session = m.value
 		case "queue":
 			queue = m.value
 		}
@@ -153,6 +158,7 @@ func (r raw) readRecordExtension(record *protocol.Record) protocol.Queue {
 	record.Held, _ = held.asInteger(math.MaxInt64)
 	record.Place, _ = place.asInt32()
 	record.DB, record.Fenced = db.asInt32()
+	record.Session = string(session) == "true"
 	return queue.asQueue()
 }
 
